@@ -1,0 +1,3 @@
+package launch
+
+const elfMachine = 183 // EM_AARCH64

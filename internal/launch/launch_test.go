@@ -1,0 +1,209 @@
+//go:build linux && (amd64 || arm64)
+
+package launch_test
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+)
+
+func spawner(t testing.TB) *launch.Spawner {
+	t.Helper()
+	s, err := launch.NewSpawner(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func exit(p *launch.Program, code int) { p.Do("exit", "", unix.SYS_EXIT_GROUP, launch.Int(code)) }
+
+func waitStatus(t testing.TB, pid int) syscall.WaitStatus {
+	t.Helper()
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
+		if err == nil {
+			return syscall.WaitStatus(ws)
+		}
+		if err != unix.EINTR {
+			t.Fatalf("wait4(%d): %v", pid, err)
+		}
+	}
+}
+
+func TestResultsFlowBetweenSteps(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := launch.NewProgram(8)
+	fd := p.Do("dup", "", unix.SYS_FCNTL, launch.Int(w.Fd()), launch.Int(unix.F_DUPFD_CLOEXEC), launch.Int(100)).Slot()
+	p.Do("write", "", unix.SYS_WRITE, fd.Arg(), p.Str("hello"), launch.Int(5))
+	if err := spawner(t).Run(p, 0); err != nil {
+		t.Fatal(err)
+	}
+	if fd.Int() < 100 {
+		t.Errorf("slot holds %d, want a descriptor from 100 on", fd.Int())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 16)
+	n, err := r.Read(buf)
+	if err != nil || string(buf[:n]) != "hello" {
+		t.Errorf("read %q, %v", buf[:n], err)
+	}
+}
+
+func TestFailingStepIsNamed(t *testing.T) {
+	p := launch.NewProgram(2)
+	p.Do("enter", "/no/such/dir", unix.SYS_CHDIR, p.Str("/no/such/dir"))
+	err := spawner(t).Run(p, 0)
+	var step *launch.StepError
+	if !errors.As(err, &step) || !errors.Is(err, unix.ENOENT) {
+		t.Fatalf("got %v, want a StepError with ENOENT", err)
+	}
+	if got, want := err.Error(), `enter "/no/such/dir": chdir: no such file or directory`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestFailingStepOfANestedProgramIsNamed(t *testing.T) {
+	inner := launch.NewProgram(1)
+	inner.Do("open", "/nope", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), inner.Str("/nope"), launch.Int(0))
+	outer := launch.NewProgram(2)
+	outer.Clone("fork", launch.CloneArgs{Flags: unix.CLONE_VFORK}, inner)
+	err := spawner(t).Run(outer, 0)
+	if !errors.Is(err, unix.ENOENT) {
+		t.Fatalf("got %v, want ENOENT", err)
+	}
+}
+
+func TestToleratedFailureGoesOn(t *testing.T) {
+	p := launch.NewProgram(2)
+	try := p.Do("enter", "/nope", unix.SYS_CHDIR, p.Str("/nope")).Try()
+	umask := p.Do("umask", "", unix.SYS_UMASK, launch.Int(0o27)).Slot()
+	if err := spawner(t).Run(p, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := syscall.Errno(try.Errno()); got != unix.ENOENT {
+		t.Errorf("errno %v, want ENOENT", got)
+	}
+	if umask.Int() < 0 {
+		t.Error("the step after a tolerated failure did not run")
+	}
+}
+
+func TestNestedCloneIsAChildOfTheHost(t *testing.T) {
+	inner := launch.NewProgram(1)
+	exit(inner, 42)
+	outer := launch.NewProgram(2)
+	pid := outer.Clone("fork", launch.CloneArgs{Flags: unix.CLONE_PARENT}, inner)
+	if err := spawner(t).Run(outer, 0); err != nil {
+		t.Fatal(err)
+	}
+	if ws := waitStatus(t, pid.Int()); ws.ExitStatus() != 42 {
+		t.Errorf("exit status %d, want 42", ws.ExitStatus())
+	}
+}
+
+func TestStartExecs(t *testing.T) {
+	p := launch.NewProgram(4)
+	p.Phase(launch.Exec)
+	p.Do("exec", "/bin/sh", unix.SYS_EXECVE, p.Str("/bin/sh"), p.Strings([]string{"sh", "-c", "exit $N"}), p.Strings([]string{"N=7"}))
+	pid, err := spawner(t).Start(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ws := waitStatus(t, pid); ws.ExitStatus() != 7 {
+		t.Errorf("status %v, want exit 7", ws)
+	}
+	if s := p.Stamps(); len(s) != 1 || s[0].Phase != launch.Exec || s[0].Cycles == 0 {
+		t.Errorf("stamps %v", s)
+	}
+}
+
+// A pause process lives until the last writing end of its pipe is gone.
+func TestPauseEndsWithItsPipe(t *testing.T) {
+	image, err := launch.Pause()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rfd := r.Fd() // blocking, as pause expects
+	p := launch.NewProgram(4)
+	p.Do("stdin", "", unix.SYS_DUP3, launch.Int(rfd), launch.Int(0), launch.Int(0))
+	p.Do("exec", "pause", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings([]string{"pause"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
+	pid, err := spawner(t).Start(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pidfd)
+	// Ordinary signals are blocked in it.
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGCHLD} {
+		if err := unix.PidfdSendSignal(pidfd, sig, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 50); n != 0 {
+		t.Fatalf("pause ended early: %v, %v", n, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan syscall.WaitStatus, 1)
+	go func() { done <- waitStatus(t, pid) }()
+	select {
+	case ws := <-done:
+		if ws.ExitStatus() != 0 {
+			t.Errorf("pause ended with %v", ws)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("pause outlived its pipe")
+	}
+}
+
+func TestClosedSpawnerRefuses(t *testing.T) {
+	s := spawner(t)
+	s.Close()
+	if err := s.Run(launch.NewProgram(0), 0); !errors.Is(err, launch.ErrStopped) {
+		t.Errorf("got %v, want ErrStopped", err)
+	}
+}
+
+func TestProgramPrintsItsCalls(t *testing.T) {
+	inner := launch.NewProgram(1)
+	inner.Do("root", "/", unix.SYS_CHDIR, inner.Str("/"))
+	p := launch.NewProgram(2)
+	fd := p.Do("open", "/x", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str("/x"), launch.Int(unix.O_RDONLY), launch.Int(0)).Slot()
+	p.Do("close", "", unix.SYS_CLOSE, fd.Arg()).Try()
+	p.Clone("fork", launch.CloneArgs{}, inner)
+	want := "openat(AT_FDCWD, \"/x\", 0x0, 00) = $1\t# open /x\n" +
+		"close($1) ?\t# close\n" +
+		"clone3(…, 88) = $2\t# fork\n" +
+		"    chdir(\"/\")\t# root /\n"
+	if got := p.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -1,0 +1,104 @@
+#include "go_asm.h"
+#include "textflag.h"
+
+// func spawn(args *cloneArgs, first *step, rep *report) (pid uintptr)
+//
+// As for amd64: the child must not touch the stack. It has R19 (the step),
+// R20 (the report) and R21 (the kind), which the kernel keeps across SVC.
+TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-32
+	MOVD	args+0(FP), R0
+	MOVD	first+8(FP), R19
+	MOVD	rep+16(FP), R20
+	MOVD	$cloneArgs__size, R1
+	MOVD	$const_sysClone3, R8
+	SVC
+	CBZ	R0, run
+	MOVD	R0, pid+24(FP)
+	RET
+
+run:
+	MRS	CNTVCT_EL0, R0
+	MOVD	R0, step_tsc(R19)
+	MOVD	step_kind(R19), R21
+	MOVD	(step_args+0)(R19), R0
+	MOVD	(step_args+8)(R19), R1
+	MOVD	(step_args+16)(R19), R2
+	MOVD	(step_args+24)(R19), R3
+	MOVD	(step_args+32)(R19), R4
+	MOVD	(step_args+40)(R19), R5
+	TBZ	$(const_kindRef+0), R21, 2(PC)
+	MOVD	(R0), R0
+	TBZ	$(const_kindRef+1), R21, 2(PC)
+	MOVD	(R1), R1
+	TBZ	$(const_kindRef+2), R21, 2(PC)
+	MOVD	(R2), R2
+	TBZ	$(const_kindRef+3), R21, 2(PC)
+	MOVD	(R3), R3
+	TBZ	$(const_kindRef+4), R21, 2(PC)
+	MOVD	(R4), R4
+	TBZ	$(const_kindRef+5), R21, 2(PC)
+	MOVD	(R5), R5
+	MOVD	step_nr(R19), R8
+	SVC
+	CMN	$4095, R0
+	BCS	failed // unsigned: -4095 to -1 are errnos
+
+	TST	$const_kindClone, R21
+	BEQ	store
+	CBNZ	R0, store
+	MOVD	step_child(R19), R19 // a new process: on with its own program
+	B	run
+
+store:
+	MOVD	step_dst(R19), R1
+	CBZ	R1, next
+	MOVD	R0, (R1)
+
+next:
+	ADD	$step__size, R19
+	B	run
+
+failed:
+	NEG	R0, R0
+	MOVD	R0, step_errno(R19)
+	TST	$const_kindTry, R21
+	BNE	next
+	MOVD	R19, report_step(R20)
+	MOVD	R0, report_errno(R20)
+	MOVD	$const_sysExitGroup, R8
+	MOVD	$1, R0
+	SVC
+	UNDEF
+
+// pause is pid 1 of a sandbox; see spawn_linux_amd64.s.
+TEXT ·pause(SB), NOSPLIT|NOFRAME, $0
+	MOVD	$167, R8 // prctl(PR_SET_DUMPABLE, 0)
+	MOVD	$4, R0
+	MOVD	$0, R1
+	SVC
+
+wait:
+	MOVD	$63, R8 // read(0)
+	MOVD	$0, R0
+	SUB	$64, RSP, R1
+	MOVD	$1, R2
+	SVC
+	CMN	$4, R0 // EINTR
+	BEQ	wait
+	MOVD	$const_sysExitGroup, R8
+	MOVD	$0, R0
+	SVC
+	UNDEF
+	WORD	$const_pauseEnd
+
+// func pauseCode() unsafe.Pointer
+TEXT ·pauseCode(SB), NOSPLIT, $0-8
+	MOVD	$·pause(SB), R0
+	MOVD	R0, ret+0(FP)
+	RET
+
+// func cycles() uint64
+TEXT ·cycles(SB), NOSPLIT, $0-8
+	MRS	CNTVCT_EL0, R0
+	MOVD	R0, ret+0(FP)
+	RET
