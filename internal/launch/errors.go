@@ -1,5 +1,3 @@
-//go:build linux && (amd64 || arm64)
-
 package launch
 
 import (
@@ -59,17 +57,3 @@ func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupport
 
 // Unwrap is what the attempt gave.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
-
-func errnoOf(v uintptr) syscall.Errno { return syscall.Errno(v) }
-
-// cloneError explains a clone3 that failed before there was a new process.
-func cloneError(e syscall.Errno) error {
-	switch e {
-	case syscall.ENOSYS:
-		return &UnsupportedError{Feature: "clone3", Since: "5.3", Err: e,
-			Remedy: "on a newer kernel an outer container's seccomp filter refuses it"}
-	case syscall.EINVAL:
-		return &UnsupportedError{Feature: "clone3 with these flags", Since: "5.5", Err: e}
-	}
-	return &StepError{What: "start process", Call: "clone3", Errno: e}
-}

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"syscall"
 	"unsafe"
 )
 
@@ -77,6 +78,7 @@ type Program struct {
 	nested []*Program
 	slots  []*Slot
 	chunks [][]byte
+	kept   []any
 	phase  Phase
 	report report
 }
@@ -175,6 +177,14 @@ func (p *Program) Words(v ...uint64) Arg {
 	return Arg{v: uintptr(unsafe.Pointer(&mem[0]))}
 }
 
+// Out returns a value that a step fills in, owned by the program, and its
+// address.
+func Out[T any](p *Program) (*T, Arg) {
+	v := new(T)
+	p.kept = append(p.kept, v)
+	return v, Arg{v: uintptr(unsafe.Pointer(v))}
+}
+
 // Strings is the address of a NULL-terminated vector of strings, as argv is.
 func (p *Program) Strings(v []string) Arg {
 	vec := unsafe.Slice((*uintptr)(p.alloc(uintptr(len(v)+1)*unsafe.Sizeof(uintptr(0)))), len(v)+1)
@@ -236,7 +246,7 @@ func (p *Program) Err() error {
 		return nil
 	}
 	n, nr, _ := p.find(p.report.step)
-	return &StepError{What: n.what, Path: n.path, Call: callName(nr), Errno: errnoOf(p.report.errno)}
+	return &StepError{What: n.what, Path: n.path, Call: callName(nr), Errno: syscall.Errno(p.report.errno)}
 }
 
 // Stamp is when a step began, in cycles.

@@ -231,3 +231,15 @@ func (c Clock) Rate() float64 {
 
 // Cycles reads the counter that the steps are stamped with.
 func Cycles() uint64 { return cycles() }
+
+// cloneError explains a clone3 that failed before there was a new process.
+func cloneError(e syscall.Errno) error {
+	switch e {
+	case syscall.ENOSYS:
+		return &UnsupportedError{Feature: "clone3", Since: "5.3", Err: e,
+			Remedy: "on a newer kernel an outer container's seccomp filter refuses it"}
+	case syscall.EINVAL:
+		return &UnsupportedError{Feature: "clone3 with these flags", Since: "5.5", Err: e}
+	}
+	return &StepError{What: "start process", Call: "clone3", Errno: e}
+}

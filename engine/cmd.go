@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
+// fields, then call Run, or Start and Wait. It is used once, and by one
+// goroutine, except for Signal, Kill and Resize.
+type Cmd struct {
+	// Name is the program. Without a slash it is looked for in PATH, inside.
+	Name string
+	Args []string // arguments, without the program's name
+	// Env is "NAME=value", added to the sandbox's environment. Nothing of the
+	// host's environment is ever passed on.
+	Env []string
+	// Dir is where it starts, inside. Relative paths start from Plan.Dir,
+	// which "" stands for.
+	Dir string
+
+	// Stdin is what the command reads. nil is the null device, an *os.File is
+	// passed on as it is, anything else is copied through a pipe.
+	Stdin io.Reader
+	// Stdout and Stderr receive what it writes. nil keeps the first
+	// Limits.Output bytes for the Result, an *os.File is passed on as it is,
+	// anything else is copied to through a pipe, all of it. When both are the
+	// same, one goroutine at a time writes.
+	Stdout, Stderr io.Writer
+
+	// TTY gives the command a terminal of that size. Stdin is then copied to
+	// it and its output to Stdout; Stderr has to be nil.
+	TTY *WindowSize
+
+	// Wall bounds the time from Start on; 0 means Limits.Wall of the Spec.
+	Wall time.Duration
+	// WaitDelay bounds how long Wait waits for output that processes left
+	// behind by the command hold open; 0 means 100 ms.
+	WaitDelay time.Duration
+
+	sandbox *Sandbox
+	ctx     context.Context
+	process *process
+	started time.Time
+	cause   atomic.Pointer[Outcome] // why the engine killed it
+	timing  Timing
+	io      streams
+	undo    []func() // when it has ended: timers
+}
+
+// WindowSize is the size of a terminal in characters.
+type WindowSize struct{ Rows, Cols uint16 }
+
+// execRequest is what a machine needs to start a command.
+type execRequest struct {
+	paths, argv, env []string
+	dir              string
+	files            []*os.File // become 0, 1, 2, …; nil is the null device
+	rlimits          []rlimit
+	terminal         bool // files[0] becomes the controlling terminal
+	marked           bool // its descendants can be told apart
+}
+
+// Run starts the command and waits for it. The error is what Start or Wait
+// return; a command that fails is a Result.
+func (c *Cmd) Run() (*Result, error) {
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	return c.Wait()
+}
+
+// Output is Run, for those who only want what the command wrote to its
+// standard output. A command that does not end OK is an *OutcomeError.
+func (c *Cmd) Output() ([]byte, error) {
+	res, err := c.Run()
+	if err != nil {
+		return nil, err
+	}
+	if res.Outcome != OK {
+		return res.Stdout, &OutcomeError{Name: c.Name, Result: res}
+	}
+	return res.Stdout, nil
+}
+
+// Start returns when the command runs. Its error is an ExecError when there is
+// no such program inside, ErrInvalid for a Cmd that contradicts itself, and
+// ErrClosed when the sandbox has ended.
+func (c *Cmd) Start() error {
+	err := c.start()
+	if err == nil {
+		return nil
+	}
+	c.finish()
+	c.io.abort()
+	var exec *ExecError
+	if errors.As(err, &exec) {
+		return exec
+	}
+	return &Error{Op: "start command", Path: c.Name, Err: err}
+}
+
+func (c *Cmd) start() error {
+	if c.process != nil {
+		return invalid("started twice")
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if c.sandbox.ending() {
+		return ErrClosed
+	}
+	plan := c.sandbox.plan
+	r := execRequest{
+		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
+		rlimits: plan.rlimits, terminal: c.TTY != nil, marked: plan.Spec.Keep,
+	}
+	if path.IsAbs(c.Dir) {
+		r.dir = c.Dir
+	} else {
+		r.dir = path.Join(r.dir, c.Dir)
+	}
+	env := plan.Env
+	if c.TTY != nil {
+		env = mergeEnv([]string{"TERM=xterm-256color"}, env)
+	}
+	r.env = mergeEnv(env, c.Env)
+	r.paths = searchPath(c.Name, r.env)
+	var err error
+	if r.files, err = c.io.open(c, plan.limits.Output); err != nil {
+		return err
+	}
+	c.started = time.Now()
+	if c.process, err = c.sandbox.box.exec(r); err != nil {
+		if c.sandbox.ending() {
+			err = errors.Join(ErrClosed, err)
+		}
+		return err
+	}
+	// Before waiting for its execve: a guest can delay that for ever.
+	c.deadlines()
+	if err := c.process.started(); err != nil {
+		return err
+	}
+	c.timing = c.process.timing()
+	c.io.start()
+	return nil
+}
+
+func (c *Cmd) check() error {
+	errs := []error{validEnv(c.Env)}
+	for _, s := range append([]string{c.Name, c.Dir}, c.Args...) {
+		if strings.ContainsRune(s, 0) {
+			errs = append(errs, invalid("%q: contains a NUL byte", s))
+		}
+	}
+	if c.Name == "" {
+		errs = append(errs, invalid("no program to run"))
+	}
+	if c.Wall < 0 || c.WaitDelay < 0 {
+		errs = append(errs, invalid("a negative time"))
+	}
+	if c.TTY != nil && c.Stderr != nil {
+		errs = append(errs, invalid("a terminal has no separate standard error"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Cmd) deadlines() {
+	wall := orDefault(c.Wall, c.sandbox.plan.limits.Wall)
+	if wall != Unlimited {
+		t := time.AfterFunc(wall, func() { c.end(Timeout) })
+		c.undo = append(c.undo, func() { t.Stop() })
+	}
+	stop := context.AfterFunc(c.ctx, func() { c.end(Canceled) })
+	c.undo = append(c.undo, func() { stop() })
+}
+
+func (c *Cmd) finish() {
+	for _, f := range c.undo {
+		f()
+	}
+	c.undo = nil
+}
+
+// end kills the command for a reason that goes into its Result; the first one
+// counts.
+func (c *Cmd) end(why Outcome) {
+	c.cause.CompareAndSwap(nil, &why)
+	if !c.sandbox.plan.Spec.Keep {
+		c.sandbox.kill()
+		return
+	}
+	_ = c.process.killTree() // what is left is ending already
+}
+
+// Signal sends a signal to the command, which must have been started. Its
+// error is os.ErrProcessDone when it has ended.
+func (c *Cmd) Signal(sig syscall.Signal) error {
+	if c.process == nil {
+		return invalid("signal before start")
+	}
+	err := c.process.signal(sig)
+	if errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// Resize tells the command's terminal its new size.
+func (c *Cmd) Resize(w WindowSize) error {
+	if c.io.master == nil {
+		return invalid("resize without a terminal")
+	}
+	return resize(c.io.master, w)
+}
+
+// Wait returns when the command has ended and its output has been read. An
+// error is the engine's; a Result comes with it if there is one.
+func (c *Cmd) Wait() (*Result, error) {
+	if c.process == nil {
+		return nil, &Error{Op: "wait", Path: c.Name, Err: invalid("not started")}
+	}
+	status, usage, err := c.process.wait()
+	ended := time.Now()
+	c.finish()
+	res := &Result{Started: c.started, Timing: c.timing, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
+	res.Detached = !c.io.wait(orDefault(c.WaitDelay, 100*time.Millisecond))
+	c.io.collect(res)
+	if err != nil {
+		return res, &Error{Op: "wait", Path: c.Name, Err: err}
+	}
+	res.Usage = Usage{
+		Wall: ended.Sub(c.started), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
+		MaxRSS: maxRSS(usage),
+	}
+	res.judge(status, c)
+	return res, nil
+}
+
+// judge attributes the end of a command to what is known to have caused it.
+func (r *Result) judge(status syscall.WaitStatus, c *Cmd) {
+	r.ExitCode = status.ExitStatus()
+	if status.Signaled() {
+		r.Signal = status.Signal()
+		r.ExitCode = 128 + int(r.Signal)
+	}
+	cause := c.cause.Load()
+	killed := r.Signal == syscall.SIGKILL
+	limit := c.sandbox.plan.limits.CPUTime
+	switch {
+	case killed && cause != nil:
+		r.Outcome = *cause
+	case killed && c.sandbox.ending():
+		r.Outcome = Lost
+	case killed && limit != Unlimited && r.Usage.User+r.Usage.System >= limit.Truncate(time.Second):
+		r.Outcome = CPU
+	case r.Signal != 0:
+		r.Outcome = Signaled
+	case r.ExitCode != 0:
+		r.Outcome = Exit
+	default:
+		r.Outcome = OK
+	}
+}
+
+// OutcomeError is a command that did not end OK, where an error is wanted.
+type OutcomeError struct {
+	Name   string
+	Result *Result
+}
+
+func (e *OutcomeError) Error() string {
+	s := e.Name + ": " + string(e.Result.Outcome)
+	switch e.Result.Outcome {
+	case Exit:
+		s = e.Name + ": exit status " + strconv.Itoa(e.Result.ExitCode)
+	case Signaled:
+		s = e.Name + ": " + e.Result.Signal.String()
+	}
+	return s
+}

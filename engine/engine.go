@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Options configure an Engine. The zero value is what most programs want.
+type Options struct {
+	// Host is what the machine can do; nil means ProbeHost.
+	Host *Host
+	// NoTemplates makes every sandbox from nothing. The engine otherwise keeps
+	// the shared part of a file tree from the second sandbox of a kind on.
+	NoTemplates bool
+}
+
+// An Engine starts sandboxes. It holds one thread that starts processes, and
+// what sandboxes of one kind share. Its methods may be called concurrently.
+type Engine struct {
+	host    Host
+	machine *machine
+
+	mu     sync.Mutex
+	boxes  map[*Sandbox]struct{}
+	closed bool
+
+	starting sync.WaitGroup
+}
+
+// Open prepares an Engine. It starts no process. Its error is an
+// UnsupportedError where the kernel lacks something that every sandbox needs.
+func Open(o Options) (*Engine, error) {
+	if o.Host == nil {
+		h, err := ProbeHost()
+		if err != nil {
+			return nil, err
+		}
+		o.Host = &h
+	}
+	m, err := openMachine(*o.Host, o)
+	if err != nil {
+		return nil, &Error{Op: "open engine", Err: err}
+	}
+	return &Engine{host: *o.Host, machine: m, boxes: make(map[*Sandbox]struct{})}, nil
+}
+
+// Compile is the function Compile for the engine's host.
+func (e *Engine) Compile(s Spec) (*Plan, error) { return Compile(s, e.host) }
+
+// Start compiles the Spec and starts the plan.
+func (e *Engine) Start(ctx context.Context, s Spec) (*Sandbox, error) {
+	p, err := e.Compile(s)
+	if err != nil {
+		return nil, err
+	}
+	return e.StartPlan(ctx, p)
+}
+
+// StartPlan makes a sandbox as a plan says. The context bounds the start, not
+// the life of the sandbox. The error is ErrChanged when a path of the host is
+// not what it was when the plan was made. The caller closes the sandbox.
+func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
+	}
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: ErrClosed}
+	}
+	e.starting.Add(1)
+	e.mu.Unlock()
+	defer e.starting.Done()
+	box, err := e.machine.start(p)
+	if err != nil {
+		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
+	}
+	s := &Sandbox{engine: e, plan: p, box: box, done: make(chan struct{})}
+	e.mu.Lock()
+	e.boxes[s] = struct{}{}
+	e.mu.Unlock()
+	go s.watch()
+	return s, nil
+}
+
+// Close ends every sandbox and waits until nothing is left of them. Sandboxes
+// being started when it is called end, too. It is safe to call twice.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	first := !e.closed
+	e.closed = true
+	e.mu.Unlock()
+	if !first {
+		return nil
+	}
+	e.starting.Wait()
+	var errs []error
+	for _, s := range e.sandboxes() {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, e.machine.close())...)
+}
+
+func (e *Engine) sandboxes() []*Sandbox {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.boxes))
+}
+
+func (e *Engine) forget(s *Sandbox) {
+	e.mu.Lock()
+	delete(e.boxes, s)
+	e.mu.Unlock()
+}

@@ -1,0 +1,54 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// explain turns an errno of a start that failed into what a user can act on.
+// It runs only then, so it may look around.
+func (m *machine) explain(err error) error {
+	var step *StepError
+	if !errors.As(err, &step) {
+		return err
+	}
+	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+	switch {
+	case step.What == "start process" && errors.Is(err, unix.ENOSPC):
+		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "the limit is reached: raise sysctl user.max_user_namespaces"}
+	case sysctl("user/max_user_namespaces") == "0" && refused:
+		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "sysctl user.max_user_namespaces is 0: raise it"}
+	case sysctl("kernel/unprivileged_userns_clone") == "0" && refused:
+		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "set sysctl kernel.unprivileged_userns_clone=1"}
+	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && refused && !m.host.Become:
+		return &UnsupportedError{Feature: "user namespaces", Err: err,
+			Remedy: "AppArmor restricts them: give this program a profile with 'userns,', or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"}
+	case step.What == "start process" && refused:
+		return &UnsupportedError{Feature: "user namespaces", Err: err,
+			Remedy: "a seccomp filter or the policy of an outer container refuses them: allow clone and unshare with CLONE_NEWUSER there"}
+	case step.What == "mount proc" && refused:
+		return &UnsupportedError{Feature: "a fresh /proc", Err: err,
+			Remedy: "an outer container masks parts of its /proc: run it with --security-opt systempaths=unconfined, or unmask /proc"}
+	case errors.Is(err, unix.ENOSYS):
+		return &UnsupportedError{Feature: step.Call, Since: since[step.Call], Err: err}
+	}
+	return err
+}
+
+// since lists the first kernels of the calls that a sandbox cannot do without.
+var since = map[string]string{
+	"mount_setattr": "5.12", "open_tree": "5.2", "move_mount": "5.2", "openat2": "5.6", "close_range": "5.9",
+}
+
+func sysctl(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// ProbeHost finds out what this machine and account can do. It starts nothing
+// and changes nothing.
+func ProbeHost() (Host, error) {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	h := Host{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: unix.ByteSliceToString(uts.Release[:]),
+		UID: unix.Geteuid(), GID: unix.Getegid(),
+		Hard:   make(map[string]uint64),
+		Lookup: lookup, Owner: owner,
+	}
+	var caps [2]unix.CapUserData
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capget(&hdr, &caps[0]); err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	has := func(caps0 uint32, c ...int) bool {
+		for _, c := range c {
+			if caps0>>c&1 == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	users, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	h.Contained = len(strings.Fields(string(users))) != 3 || strings.Fields(string(users))[2] != "4294967295"
+	h.Become = h.UID == 0 && has(caps[0].Effective, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP) && hasID(string(users), nobody)
+	h.Mount = has(caps[0].Effective, unix.CAP_SYS_ADMIN)
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			h.Proc = append(h.Proc, name)
+		}
+	}
+	slices.Sort(h.Proc)
+	for _, name := range []string{"as", "cpu", "fsize", "nofile", "nproc"} {
+		var lim unix.Rlimit
+		if err := unix.Getrlimit(ns.Resource(name), &lim); err != nil {
+			return Host{}, &Error{Op: "probe host", Err: err}
+		}
+		h.Hard[name] = lim.Max
+	}
+	return h, nil
+}
+
+// hasID tells whether a uid_map (user_namespaces(7)) has the id inside.
+func hasID(table string, id int) bool {
+	for line := range strings.Lines(table) {
+		var inside, outside, count int
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && id >= inside && id < inside+count {
+			return true
+		}
+	}
+	return false
+}
+
+// lookup follows ordinary links and refuses magic ones: /proc/self/root and
+// its like are other names for what a Spec may not name.
+func lookup(path string) (layout.Source, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return layout.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return layout.Source{}, err
+	}
+	if st.Nlink == 0 {
+		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: unix.ENOENT}
+	}
+	kind := st.Mode & unix.S_IFMT
+	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
+		return layout.Source{}, fmt.Errorf("find %s: neither a file nor a directory: %w", path, ErrInvalid)
+	}
+	return layout.Source{Path: real, Dev: st.Dev, Ino: st.Ino, Dir: kind == unix.S_IFDIR}, nil
+}
+
+func owner(path string) (uid, gid int, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, 0, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return int(st.Uid), int(st.Gid), nil
+}

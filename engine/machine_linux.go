@@ -1,0 +1,261 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// machine is the Linux side of an Engine: what all its sandboxes use.
+type machine struct {
+	host      Host
+	templates *templates // nil: every sandbox is made from nothing
+	clock     launch.Clock
+
+	proc     *os.File // the host's /proc, O_PATH
+	pause    *os.File // image of pid 1
+	lifeline *os.File // read end; pid 1 of every sandbox holds it
+	hold     *os.File // write end, which nobody else has
+	null     *os.File
+
+	mu       sync.Mutex
+	spawners map[launch.Identity]*launch.Spawner
+}
+
+func openMachine(h Host, o Options) (m *machine, err error) {
+	m = &machine{host: h, clock: launch.NewClock(), spawners: make(map[launch.Identity]*launch.Spawner)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	if m.proc, err = openPath("/proc"); err != nil {
+		return nil, err
+	}
+	if m.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	if m.pause, err = launch.Pause(); err != nil {
+		return nil, err
+	}
+	var pipe [2]int
+	if err = unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	m.lifeline, m.hold = os.NewFile(uintptr(pipe[0]), "lifeline"), os.NewFile(uintptr(pipe[1]), "lifeline")
+	if !o.NoTemplates {
+		m.templates = &templates{m: m, byKey: make(map[string]*template)}
+	}
+	return m, nil
+}
+
+func openPath(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// close releases everything. The sandboxes have ended.
+func (m *machine) close() error {
+	var errs []error
+	if m.templates != nil {
+		errs = append(errs, m.templates.close())
+	}
+	m.mu.Lock()
+	for _, s := range m.spawners {
+		s.Close()
+	}
+	m.mu.Unlock()
+	for _, f := range []*os.File{m.proc, m.pause, m.lifeline, m.hold, m.null} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// spawner returns the thread that starts processes as the plan's host user.
+func (m *machine) spawner(id identity) (*launch.Spawner, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := launch.Identity{UID: id.hostUID, GID: id.hostGID}
+	if s := m.spawners[key]; s != nil {
+		return s, nil
+	}
+	become := &key
+	if !m.host.Become {
+		become = nil
+	}
+	s, err := launch.NewSpawner(become)
+	if err == nil {
+		m.spawners[key] = s
+	}
+	return s, err
+}
+
+func (m *machine) config(p *Plan) ns.Config {
+	return ns.Config{
+		Table:    p.table,
+		IDs:      ns.IDs{UID: p.ids.uid, GID: p.ids.gid, HostUID: p.ids.hostUID, HostGID: p.ids.hostGID},
+		Hostname: p.hostname,
+		ProcFD:   int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()),
+	}
+}
+
+// sources opens the host trees of a table with the engine's privileges, where
+// it has more than the guest's user. The result is nil otherwise.
+func (m *machine) sources(t layout.Table) (*ns.Sources, error) {
+	if !m.host.Mount || !m.host.Become {
+		return nil, nil
+	}
+	return ns.OpenSources(t)
+}
+
+// start makes a sandbox.
+func (m *machine) start(p *Plan) (*box, error) {
+	begin := time.Now()
+	s, err := m.spawner(p.ids)
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.templates.take(s, p)
+	if err != nil {
+		return nil, m.explain(err)
+	}
+	var init *ns.Init
+	var pid int
+	if t != nil {
+		init = ns.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()))
+		err = s.Run(init.Program, init.Flags)
+		if pid = init.PID.Int(); err != nil && pid > 0 {
+			err = errors.Join(err, reap(pid))
+		}
+	} else {
+		init, pid, err = m.direct(s, p)
+	}
+	if err != nil {
+		return nil, m.explain(err)
+	}
+	end := launch.Cycles()
+	b := &box{m: m, spawner: s, pid: pid}
+	if b.pidfd, err = pidfdOpen(pid); err != nil {
+		return nil, errors.Join(err, unix.Kill(pid, unix.SIGKILL), reap(pid))
+	}
+	if err := init.Verify(); err != nil {
+		b.kill()
+		return nil, errors.Join(err, b.wait())
+	}
+	b.timing = m.timing(init.Program, end, begin)
+	return b, nil
+}
+
+func (m *machine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {
+	c := m.config(p)
+	var err error
+	if c.Sources, err = m.sources(p.table); err != nil {
+		return nil, 0, err
+	}
+	init := ns.Direct(c)
+	pid, err := s.Start(init.Program, init.Flags)
+	return init, pid, errors.Join(err, c.Sources.Close())
+}
+
+// timing adds up the steps of a program by phase. Each step lasts until the
+// next one begins, on whichever process; the last one until end.
+func (m *machine) timing(p *launch.Program, end uint64, begin time.Time) Timing {
+	rate := m.clock.Rate()
+	var by [launch.Exec + 1]time.Duration
+	stamps := p.Stamps()
+	slices.SortFunc(stamps, func(a, b launch.Stamp) int { return cmp.Compare(a.Cycles, b.Cycles) })
+	for i, s := range stamps {
+		next := end
+		if i+1 < len(stamps) {
+			next = stamps[i+1].Cycles
+		}
+		by[s.Phase] += time.Duration(float64(next-s.Cycles) * rate)
+	}
+	return Timing{
+		Namespaces: by[launch.Namespaces], Mounts: by[launch.Mounts], Confine: by[launch.Confine], Exec: by[launch.Exec],
+		Total: time.Since(begin),
+	}
+}
+
+// box is a sandbox: its pid 1.
+type box struct {
+	m       *machine
+	spawner *launch.Spawner
+	pid     int
+	pidfd   *os.File
+	timing  Timing
+}
+
+// kill ends everything in the sandbox.
+func (b *box) kill() { _ = sendSignal(b.pidfd, unix.SIGKILL) } // gone already is as good
+
+// wait returns when nothing is left of the sandbox. Commands in it are waited
+// for by others first: pid 1 ends after them.
+func (b *box) wait() error {
+	_, _, err := waitFor(b.pidfd, b.pid)
+	return errors.Join(err, b.pidfd.Close())
+}
+
+func pidfdOpen(pid int) (*os.File, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, &UnsupportedError{Feature: "pidfd_open with PIDFD_NONBLOCK", Since: "5.10", Err: err}
+	}
+	return os.NewFile(uintptr(fd), "pidfd"), nil
+}
+
+// waitFor waits in the runtime's poller, without a thread, and reaps.
+func waitFor(pidfd *os.File, pid int) (status syscall.WaitStatus, usage syscall.Rusage, err error) {
+	conn, err := pidfd.SyscallConn()
+	if err != nil {
+		return 0, usage, err
+	}
+	pollErr := conn.Read(func(uintptr) bool {
+		var got int
+		for {
+			got, err = syscall.Wait4(pid, &status, syscall.WNOHANG|unix.WALL, &usage)
+			if err != syscall.EINTR {
+				break
+			}
+		}
+		return got == pid || err != nil
+	})
+	return status, usage, errors.Join(pollErr, err)
+}
+
+// reap waits for a child that is ending.
+func reap(pid int) error {
+	for {
+		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// sendSignal cannot hit another process that has got the pid since.
+func sendSignal(pidfd *os.File, sig syscall.Signal) error {
+	conn, err := pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	cerr := conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) })
+	return errors.Join(cerr, err)
+}

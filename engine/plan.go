@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
+
+// Plan is everything that has been decided about a sandbox. It is data: it can
+// be printed, compared and started any number of times.
+type Plan struct {
+	Spec    Spec      // as it was compiled; do not change
+	Dir     string    // where commands start
+	Env     []string  // of every command
+	Limits  []Limit   // each limit with who enforces it
+	Dropped []Dropped // protections given up, as Spec.Degrade allows
+
+	hostname string
+	table    layout.Table
+	ids      identity
+	limits   Limits // with the defaults filled in
+	rlimits  []rlimit
+}
+
+// Limit is a limit as a Plan decided it.
+type Limit struct {
+	Name     string // as in Limits, lower case
+	Value    string
+	Enforcer string // rlimit, tmpfs or engine; "" when nothing does
+}
+
+// identity is the sandbox's user, inside and on the host.
+type identity struct {
+	uid, gid         int
+	hostUID, hostGID int
+}
+
+// rlimit is soft and hard alike.
+type rlimit struct {
+	name  string
+	value uint64
+}
+
+const nobody = 65534
+
+// Compile decides how to make a sandbox. It only looks: paths are resolved and
+// remembered by device and inode, so that Start can refuse what has changed
+// since. Its errors are all that is wrong, joined: ErrInvalid for a Spec that
+// cannot be, UnsupportedError for what this host cannot do.
+func Compile(s Spec, h Host) (*Plan, error) {
+	if err := s.Validate(); err != nil {
+		return nil, &Error{Op: "compile", Err: err}
+	}
+	p := &Plan{Spec: s.clone(), hostname: s.Hostname, limits: s.Limits.withDefaults()}
+	if p.hostname == "" {
+		p.hostname = "sandbox"
+	}
+	var errs []error
+	for _, decide := range []func(Host) error{p.decideUser, p.decideFiles, p.decideEnv, p.decideLimits} {
+		errs = append(errs, decide(h))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, &Error{Op: "compile", Err: err}
+	}
+	return p, nil
+}
+
+// clone copies what a caller could change under the plan.
+func (s Spec) clone() Spec {
+	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
+	if s.User != nil {
+		u := *s.User
+		s.User = &u
+	}
+	return s
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Wall = orDefault(l.Wall, time.Hour)
+	l.CPUTime = orDefault(l.CPUTime, time.Hour)
+	l.Pids = orDefault(l.Pids, 512)
+	l.Files = orDefault(l.Files, 1024)
+	l.FileSize = orDefault(l.FileSize, GiB)
+	l.Tmp = orDefault(l.Tmp, 256*MiB)
+	l.TmpFiles = orDefault(l.TmpFiles, 65536)
+	l.Output = orDefault(l.Output, MiB)
+	l.AddressSpace = orDefault(l.AddressSpace, Unlimited)
+	return l
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+func (p *Plan) decideUser(h Host) error {
+	id := identity{uid: 1000, gid: 1000, hostUID: h.UID, hostGID: h.GID}
+	if u := p.Spec.User; u != nil {
+		id.uid, id.gid = u.UID, u.GID
+	}
+	if h.UID == 0 && !h.Become && !h.Contained {
+		return &UnsupportedError{Feature: "starting as root", Remedy: "guests are never host root, and without CAP_SETUID, CAP_SETGID and CAP_SETPCAP they cannot be anyone else: run as an ordinary user"}
+	}
+	if h.Become {
+		// A guest is never host root. What it may write to belongs to its user.
+		id.hostUID, id.hostGID = nobody, nobody
+		if ws := p.Spec.FS.Workspace; ws != "" {
+			uid, gid, err := h.Owner(ws)
+			if err != nil {
+				return workspaceError(ws, err)
+			}
+			if uid != 0 {
+				id.hostUID, id.hostGID = uid, gid
+			}
+			if gid == 0 {
+				id.hostGID = nobody
+			}
+		}
+	}
+	p.ids = id
+	return nil
+}
+
+func workspaceError(ws string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return invalid("workspace %s: no such directory", ws)
+	}
+	return err
+}
+
+func (p *Plan) decideFiles(h Host) error {
+	o := rootfs.Options{
+		UID: p.ids.uid, GID: p.ids.gid, Hostname: p.hostname, Proc: h.Proc,
+		TmpBytes: int64(p.limits.Tmp), TmpInodes: int64(p.limits.TmpFiles),
+	}
+	var err error
+	if root := p.Spec.FS.Root; root == "" {
+		p.table, err = rootfs.Host(h.Lookup, o)
+	} else {
+		p.table, err = rootfs.Directory(h.Lookup, root, p.Spec.FS.Overlay, o)
+	}
+	if err != nil {
+		return invalidPath(err)
+	}
+	var errs []error
+	// As docker does: what stands deeper comes later, in whatever order it was given.
+	mounts := slices.SortedStableFunc(slices.Values(p.Spec.FS.Mounts), func(a, b Mount) int {
+		return layout.Depth(path.Clean(a.Target)) - layout.Depth(path.Clean(b.Target))
+	})
+	for _, m := range mounts {
+		errs = append(errs, p.mount(m, h))
+	}
+	p.Dir = rootfs.Workspace
+	if ws := p.Spec.FS.Workspace; ws != "" {
+		errs = append(errs, p.workspace(ws, h))
+	} else if !p.table.Has(rootfs.Workspace) {
+		p.Dir = "/tmp"
+	}
+	p.table.Sort()
+	return errors.Join(errs...)
+}
+
+// invalidPath makes a missing or odd path of a Spec the caller's mistake.
+func invalidPath(err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
+}
+
+func (p *Plan) mount(m Mount, h Host) error {
+	at := path.Clean(m.Target)
+	if m.Type == MountTmpfs {
+		size, mode := orDefault(m.Size, p.limits.Tmp), orDefault(m.Mode, 0o1777)
+		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: int64(size), Inodes: int64(p.limits.TmpFiles)})
+		return nil
+	}
+	src, err := h.Lookup(m.Source)
+	if err != nil {
+		return invalidPath(err)
+	}
+	if src.Path == "/" {
+		return invalid("mount %s: leads to /, and the whole host cannot be given to a sandbox", m.Source)
+	}
+	p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: m.ReadOnly})
+	return nil
+}
+
+// workspace binds the directory at the path it was asked for and, when that
+// goes through a symbolic link, at the path it really has.
+func (p *Plan) workspace(ws string, h Host) error {
+	src, err := h.Lookup(ws)
+	if err != nil {
+		return workspaceError(ws, err)
+	}
+	if !src.Dir {
+		return invalid("workspace %s: not a directory", ws)
+	}
+	for _, at := range []string{filepath.Clean(ws), src.Path} {
+		if err := target("workspace", at); err != nil {
+			return err
+		}
+		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
+			if layout.Within(dir, at) {
+				return invalid("workspace %s: %s is the system's", ws, dir)
+			}
+		}
+		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Bind, Source: src})
+	}
+	p.Dir = filepath.Clean(ws)
+	return nil
+}
+
+func (p *Plan) decideEnv(Host) error {
+	p.Env = mergeEnv([]string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
+	}, p.Spec.Env)
+	return nil
+}
+
+// mergeEnv adds to env; a later value replaces an earlier one of that name.
+func mergeEnv(env, more []string) []string {
+	out := slices.Clone(env)
+	at := make(map[string]int, len(env)+len(more))
+	for i, kv := range out {
+		name, _, _ := strings.Cut(kv, "=")
+		at[name] = i
+	}
+	for _, kv := range more {
+		name, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[name]; ok {
+			out[i] = kv
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, kv)
+	}
+	return out
+}
+
+func (p *Plan) decideLimits(h Host) error {
+	l := p.limits
+	cpu := uint64(Unlimited)
+	if l.CPUTime != Unlimited {
+		cpu = uint64((l.CPUTime + time.Second - 1) / time.Second)
+	}
+	asked := p.Spec.Limits
+	var errs []error
+	add := func(name, rlim string, value uint64, text string, explicit bool) {
+		if hard, ok := h.Hard[rlim]; ok && value > hard {
+			if explicit && value != Unlimited {
+				errs = append(errs, invalid("limit %s: %s is above this process's own hard limit of %d", name, text, hard))
+			}
+			value, text = hard, fmt.Sprint(hard)
+		}
+		if value < Unlimited {
+			p.rlimits = append(p.rlimits, rlimit{rlim, value})
+			p.Limits = append(p.Limits, Limit{name, text, "rlimit " + rlim})
+		} else {
+			p.Limits = append(p.Limits, Limit{name, "unlimited", ""})
+		}
+	}
+	p.Limits = append(p.Limits, Limit{"wall", duration(l.Wall), "engine"})
+	add("cputime", "cpu", cpu, duration(l.CPUTime), asked.CPUTime != 0)
+	add("pids", "nproc", uint64(l.Pids), fmt.Sprint(l.Pids), asked.Pids != 0)
+	add("files", "nofile", uint64(l.Files), fmt.Sprint(l.Files), asked.Files != 0)
+	add("filesize", "fsize", uint64(l.FileSize), l.FileSize.String(), asked.FileSize != 0)
+	add("addressspace", "as", uint64(l.AddressSpace), l.AddressSpace.String(), asked.AddressSpace != 0)
+	add("core", "core", 0, "0B", false)
+	p.Limits = append(p.Limits,
+		Limit{"tmp", limitText(l.Tmp), "tmpfs"}, Limit{"tmpfiles", fmt.Sprint(l.TmpFiles), "tmpfs"}, Limit{"output", limitText(l.Output), "engine"})
+	errs = append(errs,
+		p.needsCgroup(ProtectMemory, asked.Memory != 0 && asked.Memory != Unlimited, asked.Memory.String()),
+		p.needsCgroup(ProtectCPUs, asked.CPUs != 0 && asked.CPUs < math.MaxInt64, fmt.Sprint(asked.CPUs)))
+	return errors.Join(errs...)
+}
+
+// needsCgroup is for limits that nothing in this version enforces.
+func (p *Plan) needsCgroup(what Protection, asked bool, value string) error {
+	if !asked {
+		return nil
+	}
+	if slices.Contains(p.Spec.Degrade, what) {
+		p.Dropped = append(p.Dropped, Dropped{what, "limiting it takes a cgroup, which this version does not set up"})
+		p.Limits = append(p.Limits, Limit{string(what), value, ""})
+		return nil
+	}
+	return &UnsupportedError{Feature: fmt.Sprintf("limit %s=%s", what, value),
+		Remedy: fmt.Sprintf("this version sets up no cgroup; leave the limit out, or accept to run without it (degrade %s)", what)}
+}
+
+func duration(d time.Duration) string {
+	if d == Unlimited {
+		return "unlimited"
+	}
+	return d.String()
+}
+
+func limitText(b Bytes) string {
+	if b == Unlimited {
+		return "unlimited"
+	}
+	return b.String()
+}
+
+// String prints the whole plan, one decision a line. It is stable: tests
+// compare it.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "user     %d:%d, on the host %d:%d\n", p.ids.uid, p.ids.gid, p.ids.hostUID, p.ids.hostGID)
+	fmt.Fprintf(&b, "hostname %s\nnetwork  none but lo\ndir      %s\n", p.hostname, p.Dir)
+	for _, kv := range p.Env {
+		fmt.Fprintf(&b, "env      %s\n", kv)
+	}
+	for _, n := range p.table {
+		fmt.Fprintf(&b, "%s\n", n)
+	}
+	for _, l := range p.Limits {
+		by := l.Enforcer
+		if by == "" {
+			by = "nothing"
+		}
+		fmt.Fprintf(&b, "limit    %s %s (%s)\n", l.Name, l.Value, by)
+	}
+	for _, d := range p.Dropped {
+		fmt.Fprintf(&b, "dropped  %s: %s\n", d.Protection, d.Reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,238 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// process is a command in a sandbox. It is a child of this process.
+type process struct {
+	box    *box
+	name   string
+	entry  *ns.Entry
+	pid    int
+	pidfd  *os.File
+	report *os.File // end of file: the command has called execve, or is dead
+	begin  time.Time
+	uts    string // what marks its descendants; "" when nothing does
+}
+
+// exec clones a command into the sandbox. It has not called execve yet; see
+// started.
+func (b *box) exec(r execRequest) (*process, error) {
+	p := &process{box: b, name: r.argv[0], begin: time.Now()}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.report = read
+	c := ns.Command{
+		InitFD: int(b.pidfd.Fd()),
+		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: 0o022,
+		ReportFD: int(write.Fd()), Terminal: r.terminal, Marked: r.marked,
+	}
+	for _, f := range r.files {
+		if f == nil {
+			f = b.m.null
+		}
+		c.FDs = append(c.FDs, int(f.Fd()))
+	}
+	for _, l := range r.rlimits {
+		c.Rlimits = append(c.Rlimits, ns.Rlimit{Name: l.name, Value: l.value})
+	}
+	p.entry = ns.Enter(c)
+	err = b.spawner.Run(p.entry.Program, p.entry.Flags)
+	runtime.KeepAlive(r.files)
+	err = errors.Join(err, write.Close())
+	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
+		return nil, errors.Join(err, read.Close())
+	}
+	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close())
+	}
+	return p, nil
+}
+
+// started returns when the command has called execve: nil, or the ExecError or
+// StepError that it ended with, in which case it has been reaped. A command
+// that was killed before that has started, as far as anyone can tell.
+//
+// A guest can hold it up by stopping the command, so the caller has a kill
+// pending for the deadline.
+func (p *process) started() error {
+	if _, err := p.report.Read(make([]byte, 1)); err == nil {
+		panic("engine: bytes on the report pipe")
+	}
+	if err := p.report.Close(); err != nil {
+		return err
+	}
+	err := p.entry.Program.Err()
+	if err == nil {
+		return nil
+	}
+	_, _, werr := p.wait()
+	var step *StepError
+	if errors.As(err, &step) && step.Call == "execve" {
+		err = &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: err}
+	}
+	return errors.Join(err, werr)
+}
+
+func (p *process) timing() Timing {
+	t := p.box.m.timing(p.entry.Program, launch.Cycles(), p.begin)
+	p.entry = nil // the program's memory is free to go
+	return t
+}
+
+// wait reaps the command when it ends.
+func (p *process) wait() (syscall.WaitStatus, syscall.Rusage, error) {
+	status, usage, err := waitFor(p.pidfd, p.pid)
+	return status, usage, errors.Join(err, p.pidfd.Close())
+}
+
+func (p *process) signal(sig syscall.Signal) error { return sendSignal(p.pidfd, sig) }
+
+// killTree kills the command and all that descends from it, wherever it has
+// gone: every process that has the UTS namespace made for this command. None
+// can leave it without a capability, and none has one.
+//
+// They are stopped first, until no running one is found, so that a fork bomb
+// cannot outrun the kill.
+func (p *process) killTree() error {
+	mark, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", p.pid))
+	if err != nil {
+		return p.signal(unix.SIGKILL) // it is ending, or was never marked
+	}
+	stopped := make(map[int]bool)
+	for range 1000 {
+		fresh := 0
+		for pid := range marked(mark) {
+			if !stopped[pid] {
+				stopped[pid] = true
+				fresh++
+				signalMarked(pid, mark, unix.SIGSTOP)
+			}
+		}
+		if fresh == 0 {
+			break
+		}
+	}
+	for pid := range marked(mark) {
+		signalMarked(pid, mark, unix.SIGKILL)
+	}
+	return nil
+}
+
+// marked yields the processes in a UTS namespace.
+func marked(mark string) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		proc, err := os.Open("/proc")
+		if err != nil {
+			return
+		}
+		defer proc.Close()
+		names, err := proc.Readdirnames(-1)
+		if err != nil {
+			return
+		}
+		for _, name := range names {
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
+			if at, err := os.Readlink("/proc/" + name + "/ns/uts"); err == nil && at == mark && !yield(pid) {
+				return
+			}
+		}
+	}
+}
+
+// signalMarked looks again after it holds the process, which may have ended
+// and given its pid to another.
+func signalMarked(pid int, mark string, sig syscall.Signal) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts"); err == nil && at == mark {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it has ended
+	}
+}
+
+// searchPath lists what a command's name may stand for, as execvp(3) does it.
+func searchPath(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	var paths []string
+	for _, kv := range env {
+		if dirs, ok := strings.CutPrefix(kv, "PATH="); ok {
+			for _, dir := range strings.Split(dirs, ":") {
+				if dir == "" {
+					dir = "."
+				}
+				paths = append(paths, path.Join(dir, name))
+			}
+		}
+	}
+	if len(paths) == 0 {
+		paths = []string{"/usr/bin/" + name, "/bin/" + name}
+	}
+	return paths
+}
+
+// terminal opens a pseudo-terminal of the sandbox: the master, and the end
+// that the command gets.
+func (b *box) terminal(w WindowSize) (master, slave *os.File, err error) {
+	p, flags, slot := ns.Terminal(int(b.pidfd.Fd()))
+	if err := b.spawner.Run(p, flags); err != nil {
+		return nil, nil, err
+	}
+	fd := slot.Int()
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fd))
+	}
+	master = os.NewFile(uintptr(fd), "ptmx")
+	if err := resize(master, w); err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	// TIOCSPTLCK 0 unlocks; TIOCGPTPEER (Linux 4.13) opens the other end
+	// without a path, which would have to be resolved inside.
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return nil, nil, errors.Join(errno, master.Close())
+	}
+	return master, os.NewFile(peer, "tty"), nil
+}
+
+func resize(master *os.File, w WindowSize) error {
+	conn, err := master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	cerr := conn.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
+	})
+	return errors.Join(cerr, err)
+}
+
+// maxRSS: ru_maxrss is in KiB (getrusage(2)).
+func maxRSS(u syscall.Rusage) Bytes { return Bytes(u.Maxrss) * KiB }

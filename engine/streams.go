@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// streams are the standard streams of a command: what it gets, and the
+// goroutines that copy.
+type streams struct {
+	theirs []*os.File // ends for the command, closed once it has them
+	ours   []*os.File // our ends of pipes
+	copies []func()   // run by start
+	stdin  *os.File   // our end of its standard input, among ours
+	master *os.File   // of its terminal, among ours
+
+	reading        sync.WaitGroup
+	stdout, stderr *capture // kept for the Result
+}
+
+// open returns the files that become 0, 1 and 2.
+func (s *streams) open(c *Cmd, limit Bytes) ([]*os.File, error) {
+	out, err := c.Stdout, c.Stderr
+	if out == nil {
+		s.stdout = &capture{limit: int64(limit)}
+		out = s.stdout
+	}
+	if c.TTY != nil {
+		return s.terminal(c, out)
+	}
+	if err == nil {
+		s.stderr = &capture{limit: int64(limit)}
+		err = s.stderr
+	}
+	stdin, e := s.input(c.Stdin)
+	if e != nil {
+		return nil, e
+	}
+	stdout, e := s.output(out)
+	if e != nil {
+		return nil, e
+	}
+	if same(c.Stdout, c.Stderr) {
+		return []*os.File{stdin, stdout, stdout}, nil
+	}
+	stderr, e := s.output(err)
+	if e != nil {
+		return nil, e
+	}
+	return []*os.File{stdin, stdout, stderr}, nil
+}
+
+// same tells whether both streams go to one place: through one pipe then, so
+// that order is kept and writes do not overlap.
+func same(a, b io.Writer) bool {
+	defer func() { _ = recover() }() // comparing types that cannot be compared
+	return a != nil && a == b
+}
+
+func (s *streams) input(r io.Reader) (*os.File, error) {
+	if r == nil {
+		return nil, nil
+	}
+	if f, ok := r.(*os.File); ok {
+		return f, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.theirs, s.ours, s.stdin = append(s.theirs, read), append(s.ours, write), write
+	s.copies = append(s.copies, func() {
+		go func() {
+			_, _ = io.Copy(write, r) // the command need not read all of it
+			_ = write.Close()
+		}()
+	})
+	return read, nil
+}
+
+func (s *streams) output(w io.Writer) (*os.File, error) {
+	if f, ok := w.(*os.File); ok {
+		return f, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.theirs, s.ours = append(s.theirs, write), append(s.ours, read)
+	s.read(read, w)
+	return write, nil
+}
+
+// read copies until the end, also when w fails: the command is never blocked
+// by what its reader does.
+func (s *streams) read(from *os.File, w io.Writer) {
+	s.reading.Add(1)
+	s.copies = append(s.copies, func() {
+		go func() {
+			defer s.reading.Done()
+			if _, err := io.Copy(w, from); err != nil {
+				_, _ = io.Copy(io.Discard, from)
+			}
+		}()
+	})
+}
+
+func (s *streams) terminal(c *Cmd, out io.Writer) ([]*os.File, error) {
+	master, slave, err := c.sandbox.box.terminal(*c.TTY)
+	if err != nil {
+		return nil, err
+	}
+	s.master = master
+	s.theirs, s.ours = append(s.theirs, slave), append(s.ours, master)
+	if c.Stdin != nil {
+		s.copies = append(s.copies, func() {
+			go func() { _, _ = io.Copy(master, c.Stdin) }() // ends with either side
+		})
+	}
+	s.read(master, out)
+	return []*os.File{slave, slave, slave}, nil
+}
+
+// start begins to copy: the command has its ends.
+func (s *streams) start() {
+	s.closeTheirs()
+	for _, f := range s.copies {
+		f()
+	}
+	s.copies = nil
+}
+
+func (s *streams) closeTheirs() {
+	for _, f := range s.theirs {
+		_ = f.Close() // a pipe's end: nothing to lose
+	}
+	s.theirs = nil
+}
+
+// abort gives up on a command that did not start.
+func (s *streams) abort() {
+	s.closeTheirs()
+	s.closeOurs()
+}
+
+func (s *streams) closeOurs() {
+	for _, f := range s.ours {
+		_ = f.Close() // the command's end is what counted
+	}
+	s.ours = nil
+}
+
+// wait returns when all output has been read, or after the delay; the result
+// tells which.
+func (s *streams) wait(delay time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		s.reading.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	complete := true
+	select {
+	case <-done:
+	case <-t.C:
+		complete = false
+	}
+	s.closeOurs()
+	<-done // closed files end the copying
+	return complete
+}
+
+func (s *streams) collect(r *Result) {
+	if s.stdout != nil {
+		r.Stdout, r.TruncatedStdout = s.stdout.result()
+	}
+	if s.stderr != nil {
+		r.Stderr, r.TruncatedStderr = s.stderr.result()
+	}
+}
+
+// capture keeps the first bytes it is given and drops the rest.
+type capture struct {
+	limit int64
+	buf   bytes.Buffer
+	more  bool
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	keep := p
+	if room := c.limit - int64(c.buf.Len()); int64(len(keep)) > room {
+		keep, c.more = keep[:room], true
+	}
+	c.buf.Write(keep)
+	return len(p), nil
+}
+
+// ReadFrom copies without a buffer of its own size growing in between.
+func (c *capture) ReadFrom(r io.Reader) (n int64, err error) {
+	buf := make([]byte, 32<<10)
+	for {
+		m, err := r.Read(buf)
+		n += int64(m)
+		_, _ = c.Write(buf[:m]) // never fails
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// result is what was kept; a character that was cut in two is left out.
+func (c *capture) result() ([]byte, bool) {
+	b := c.buf.Bytes()
+	if c.more {
+		for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+			if tail := b[len(b)-i:]; utf8.RuneStart(tail[0]) {
+				if !utf8.FullRune(tail) {
+					b = b[:len(b)-i]
+				}
+				break
+			}
+		}
+	}
+	return b, c.more
+}

@@ -1,0 +1,111 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// templates keeps, for each kind of file tree, the namespaces in which its
+// shared part stands ready. No process is kept.
+type templates struct {
+	m     *machine
+	mu    sync.Mutex
+	byKey map[string]*template
+}
+
+// template is one of them. It is built when it is wanted the second time: a
+// program that starts one sandbox only does not pay for it.
+type template struct {
+	wanted      int
+	user, mount *os.File
+}
+
+// maxTemplates bounds what an engine keeps that is asked for a new tree every
+// time; each is two descriptors and a dozen mounts.
+const maxTemplates = 64
+
+// take returns the template for a plan, or nil when there is none (yet).
+func (ts *templates) take(s *launch.Spawner, p *Plan) (*template, error) {
+	if ts == nil {
+		return nil, nil
+	}
+	shared, own := p.table.Split()
+	for _, n := range own {
+		if n.Kind.FromHost() {
+			return nil, nil // the host is out of a template's sight
+		}
+	}
+	key := fmt.Sprint(p.ids, shared)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byKey[key]
+	if t == nil {
+		if len(ts.byKey) == maxTemplates {
+			return nil, nil
+		}
+		t = new(template)
+		ts.byKey[key] = t
+	}
+	if t.wanted++; t.wanted == 1 {
+		return nil, nil
+	}
+	if t.user == nil {
+		if err := ts.build(t, s, p, shared); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared layout.Table) error {
+	c := ts.m.config(p)
+	var err error
+	if c.Sources, err = ts.m.sources(shared); err != nil {
+		return err
+	}
+	tmpl := ns.NewTemplate(c)
+	err = errors.Join(s.Run(tmpl.Program, tmpl.Flags), c.Sources.Close())
+	file := func(slot *launch.Slot, name string) *os.File {
+		if slot.Int() < 0 {
+			return nil
+		}
+		return os.NewFile(uintptr(slot.Int()), name)
+	}
+	t.user, t.mount = file(tmpl.UserFD, "user namespace"), file(tmpl.MountFD, "mount namespace")
+	if err == nil {
+		err = tmpl.Verify()
+	}
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	return nil
+}
+
+func (t *template) close() error {
+	var errs []error
+	for _, f := range []**os.File{&t.user, &t.mount} {
+		if *f != nil {
+			errs = append(errs, (*f).Close())
+			*f = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (ts *templates) close() error {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	var errs []error
+	for _, t := range ts.byKey {
+		errs = append(errs, t.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,173 @@
+// Package layout is the mount table of a sandbox as data: what stands at which
+// path. Package rootfs writes tables, package ns turns them into system calls,
+// and a Plan prints them. It is portable and touches nothing.
+package layout
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Kind is what stands at a path.
+type Kind uint8
+
+const (
+	Dir     Kind = iota + 1 // an empty directory
+	File                    // a file with the content Data
+	Symlink                 // a symbolic link to Data
+	Bind                    // a file or directory of the host, submounts included
+	Device                  // a device node of the host
+	Static                  // a tmpfs that is filled from the table and then made read-only
+	Tmpfs                   // a writable tmpfs of the sandbox's own
+	Overlay                 // a host directory under a writable tmpfs of the sandbox's own
+	Proc                    // a procfs of the sandbox's own pid namespace
+	Devpts                  // pseudo-terminals of the sandbox's own
+)
+
+func (k Kind) String() string {
+	return [...]string{"", "dir", "file", "symlink", "bind", "device", "static", "tmpfs", "overlay", "proc", "devpts"}[k]
+}
+
+// Source is a host file or directory, and which one it was when it was looked
+// up. What is mounted later is compared, so a path that has been swapped since
+// (the attack of CVE-2024-42472 and of runc's volume races) is refused.
+type Source struct {
+	Path string // absolute, symlinks resolved
+	Dev  uint64
+	Ino  uint64
+	Dir  bool
+}
+
+// ErrChanged is matched by the error of Source.Is.
+var ErrChanged = errors.New("changed since the plan was made")
+
+// Is returns an error unless dev and ino identify the source.
+func (s Source) Is(dev, ino uint64) error {
+	if s.Dev != dev || s.Ino != ino {
+		return fmt.Errorf("mount %q: %w", s.Path, ErrChanged)
+	}
+	return nil
+}
+
+// Node is one entry. Which fields count depends on Kind.
+type Node struct {
+	Path     string // inside, absolute and clean
+	Kind     Kind
+	Source   Source   // Bind, Device, Overlay
+	ReadOnly bool     // Bind
+	NoExec   bool     // Tmpfs
+	Data     string   // File, Symlink
+	Mode     uint32   // Dir, File, Tmpfs, Static
+	Size     int64    // Tmpfs, Overlay: bytes
+	Inodes   int64    // Tmpfs, Overlay
+	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
+	Locked   []string // Proc: read-only
+}
+
+// Table lists nodes so that each comes after those it stands upon. The first
+// is the root, "/".
+type Table []Node
+
+// FromHost tells whether a node has a Source.
+func (k Kind) FromHost() bool { return k == Bind || k == Device || k == Overlay }
+
+// fresh tells whether a node is made anew for each sandbox.
+func (k Kind) fresh() bool { return k == Tmpfs || k == Proc || k == Devpts || k == Overlay }
+
+// Split parts the table into what sandboxes of one template may share (it is
+// read-only, or is the host's own) and what each needs for itself.
+func (t Table) Split() (shared, own Table) {
+	for _, n := range t {
+		if n.Kind.fresh() || own.Below(n.Path) {
+			own = append(own, n)
+		} else {
+			shared = append(shared, n)
+		}
+	}
+	return shared, own
+}
+
+// Below tells whether a path lies at or beneath a node of the table.
+func (t Table) Below(p string) bool {
+	return slices.ContainsFunc(t, func(n Node) bool { return Within(n.Path, p) })
+}
+
+// Within tells whether p is dir or lies beneath it.
+func Within(dir, p string) bool {
+	return dir == "/" || p == dir || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
+}
+
+// Holder returns the node on which the path p stands: the deepest mount that
+// contains it, leaving out p itself. A table's root holds everything.
+func (t Table) Holder(p string) Node {
+	best := t[0]
+	for _, n := range t {
+		if n.Kind.mount() && n.Path != p && Within(n.Path, p) && len(n.Path) >= len(best.Path) {
+			best = n
+		}
+	}
+	return best
+}
+
+func (k Kind) mount() bool { return k != Dir && k != File && k != Symlink }
+
+// Add puts a node in, in place of one at the same path, and with the parent
+// directories that have to be made. A mount also takes the place of everything
+// beneath it, which it would hide. Nothing is ever made in a Bind: that would
+// leave files on the host.
+func (t Table) Add(n Node) Table {
+	if n.Kind.mount() && n.Path != "/" {
+		t = slices.DeleteFunc(t, func(o Node) bool { return o.Path != n.Path && Within(n.Path, o.Path) })
+	}
+	if i := slices.IndexFunc(t, func(o Node) bool { return o.Path == n.Path }); i >= 0 {
+		t[i] = n
+		return t
+	}
+	if parent := path.Dir(n.Path); len(t) > 0 && !t.Has(parent) && t.Holder(n.Path).Kind != Bind {
+		t = t.Add(Node{Path: parent, Kind: Dir, Mode: 0o755})
+	}
+	return append(t, n)
+}
+
+// Has tells whether a node stands at exactly this path.
+func (t Table) Has(p string) bool {
+	return slices.ContainsFunc(t, func(n Node) bool { return n.Path == p })
+}
+
+// Sort orders the table so that a mount comes before what stands upon it,
+// keeping the order in which nodes were added otherwise.
+func (t Table) Sort() {
+	slices.SortStableFunc(t, func(a, b Node) int { return Depth(a.Path) - Depth(b.Path) })
+}
+
+// Depth is the number of elements of an absolute, clean path.
+func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/") }
+
+// String is the line that a Plan prints.
+func (n Node) String() string {
+	s := fmt.Sprintf("%-8s %s", n.Kind, n.Path)
+	switch n.Kind {
+	case Bind:
+		access := "rw"
+		if n.ReadOnly {
+			access = "ro"
+		}
+		s += fmt.Sprintf(" from %s (%s)", n.Source.Path, access)
+	case Device:
+		s += " from " + n.Source.Path
+	case Symlink:
+		s += " -> " + n.Data
+	case File:
+		s += fmt.Sprintf(" (%d bytes)", len(n.Data))
+	case Tmpfs:
+		s += fmt.Sprintf(" (%d bytes, %d inodes, mode %o)", n.Size, n.Inodes, n.Mode)
+	case Overlay:
+		s += fmt.Sprintf(" over %s (%d bytes, %d inodes)", n.Source.Path, n.Size, n.Inodes)
+	case Proc:
+		s += fmt.Sprintf(" (%d masked, %d read-only)", len(n.Masked), len(n.Locked))
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+//go:build linux && (amd64 || arm64)
+
+package ns
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+)
+
+// Rlimit is a resource limit, soft and hard alike, so a guest cannot raise it.
+type Rlimit struct {
+	Name  string // as Resource takes it
+	Value uint64
+}
+
+// Command is a program to put into a sandbox.
+type Command struct {
+	InitFD int // pidfd of the sandbox's pid 1
+
+	Paths []string // what to execute: the first that exists
+	Argv  []string
+	Env   []string
+	Dir   string // inside, absolute
+	Umask int
+
+	FDs      []int // become 0, 1, 2, … of the command
+	ReportFD int   // write end of a close-on-exec pipe; see Enter
+	Terminal bool  // FDs[0] is the controlling terminal
+
+	Rlimits []Rlimit
+
+	// Marked gives the command a UTS namespace of its own, which all that
+	// descend from it are in and none can leave: its process tree can be told
+	// from those of other commands.
+	Marked bool
+}
+
+// An Entry is the program that starts a command.
+type Entry struct {
+	Program *launch.Program
+	Flags   uint64
+	PID     *launch.Slot // as the host sees it; the host is the parent
+	execs   []launch.Step
+}
+
+// NotFound tells whether the command did not start because none of its paths
+// exists, as opposed to one that exists and cannot be executed.
+func (e *Entry) NotFound() bool {
+	for _, s := range e.execs {
+		if n := s.Errno(); n != uintptr(unix.ENOENT) && n != uintptr(unix.ENOTDIR) {
+			return false
+		}
+	}
+	return true
+}
+
+// Enter returns the program. Its process, outside the sandbox's pid namespace
+// and so out of any guest's reach, joins the other namespaces and clones the
+// command. The host may wait for that process, but not for the command, which
+// a guest can stop before it has executed anything: the command is cloned
+// without CLONE_VFORK, and the end of file on the other end of ReportFD tells
+// that it has called execve, or has died, and that the program's memory is no
+// longer used.
+func Enter(c Command) *Entry {
+	outer := launch.NewProgram(64)
+	top := c.ReportFD
+	for _, fd := range append([]int{c.InitFD}, c.FDs...) {
+		top = max(top, fd)
+	}
+	// A table of its own, without copying the part that is not needed: a host
+	// with thousands of sandboxes has thousands of descriptors.
+	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
+	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
+	outer.Phase(launch.Confine)
+	defaultSignals(outer)
+	// All here and not in the command: a command that a guest has stopped holds
+	// nothing of the host's, so it cannot delay another's report.
+	n := len(c.FDs)
+	place(outer, append(c.FDs[:n:n], c.ReportFD))
+	outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(n), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
+	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(n+1), launch.Int(^uint32(0)), launch.Int(0))
+	outer.Phase(launch.Namespaces)
+
+	e := &Entry{Program: outer, Flags: unix.CLONE_FILES}
+	inner := launch.NewProgram(96)
+	flags := uint64(unix.CLONE_PARENT)
+	if c.Marked {
+		flags |= unix.CLONE_NEWUTS
+	}
+	e.PID = outer.Clone("start command", launch.CloneArgs{Flags: flags}, inner)
+	e.command(inner, c)
+	return e
+}
+
+func (e *Entry) command(p *launch.Program, c Command) {
+	p.Phase(launch.Confine)
+	dieWithHost(p)
+	// A session of its own: no terminal of the host's can be reached by
+	// /dev/tty, nor typed into with TIOCSTI (CVE-2017-5226).
+	p.Do("new session", "", unix.SYS_SETSID)
+	if c.Terminal {
+		p.Do("set terminal", "", unix.SYS_IOCTL, launch.Int(0), launch.Int(unix.TIOCSCTTY), launch.Int(0))
+	}
+	p.Do("set umask", "", unix.SYS_UMASK, launch.Int(c.Umask))
+	p.Do("change directory", c.Dir, unix.SYS_CHDIR, p.Str(c.Dir))
+	for _, r := range c.Rlimits {
+		p.Do("set limit", r.Name, unix.SYS_PRLIMIT64, launch.Int(0), launch.Int(Resource(r.Name)), p.Words(r.Value, r.Value), launch.Int(0))
+	}
+	noPrivileges(p)
+	for c := 0; c <= lastCap; c++ {
+		// An older kernel does not know the last ones.
+		p.Do("drop capability", "", unix.SYS_PRCTL, launch.Int(unix.PR_CAPBSET_DROP), launch.Int(c), launch.Int(0), launch.Int(0), launch.Int(0)).Try()
+	}
+	p.Phase(launch.Exec)
+	argv, env := p.Strings(c.Argv), p.Strings(c.Env)
+	// Late, so that a signal from inside finds default actions and, from here
+	// on, nothing but the execve to interrupt.
+	p.Do("unblock signals", "", unix.SYS_RT_SIGPROCMASK, launch.Int(unix.SIG_SETMASK), p.Words(0), launch.Int(0), launch.Int(8))
+	for i, file := range c.Paths {
+		s := p.Do("exec", c.Argv[0], unix.SYS_EXECVE, p.Str(file), argv, env)
+		if i < len(c.Paths)-1 {
+			s.Try()
+		}
+		e.execs = append(e.execs, s)
+	}
+}
+
+// lastCap is CAP_CHECKPOINT_RESTORE (Linux 5.9), the newest there is.
+const lastCap = unix.CAP_CHECKPOINT_RESTORE
+
+// defaultSignals undoes what the host ignores: CLONE_CLEAR_SIGHAND resets
+// handlers, not SIG_IGN, and a guest started under nohup or from Python would
+// inherit it.
+func defaultSignals(p *launch.Program) {
+	act := p.Words(0 /* SIG_DFL */, 0, 0, 0)
+	for sig := unix.Signal(1); sig < 32; sig++ {
+		if sig != unix.SIGKILL && sig != unix.SIGSTOP {
+			p.Do("reset signal", "", unix.SYS_RT_SIGACTION, launch.Int(sig), act, launch.Int(0), launch.Int(8))
+		}
+	}
+}
+
+// Resource is the number of a limit that ulimit calls name.
+func Resource(name string) int {
+	switch name {
+	case "as":
+		return unix.RLIMIT_AS
+	case "core":
+		return unix.RLIMIT_CORE
+	case "cpu":
+		return unix.RLIMIT_CPU
+	case "fsize":
+		return unix.RLIMIT_FSIZE
+	case "nofile":
+		return unix.RLIMIT_NOFILE
+	case "nproc":
+		return unix.RLIMIT_NPROC
+	}
+	panic("ns: no limit " + name)
+}
+
+// Terminal returns a program that opens a new pseudo-terminal of the sandbox:
+// the slot holds its master end, in the host's descriptor table. It has to be
+// the sandbox's own devpts, or the guest's end would have no name inside.
+func Terminal(initFD int) (*launch.Program, uint64, *launch.Slot) {
+	p := launch.NewProgram(2)
+	p.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(initFD), launch.Int(unix.CLONE_NEWUSER|unix.CLONE_NEWNS))
+	fd := p.Do("open terminal", "/dev/ptmx", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str("/dev/pts/ptmx"), launch.Int(unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC), launch.Int(0)).Slot()
+	return p, unix.CLONE_FILES, fd
+}

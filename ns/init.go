@@ -1,0 +1,136 @@
+//go:build linux && (amd64 || arm64)
+
+package ns
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
+)
+
+// Namespaces are those that every sandbox has for itself.
+//
+// There is no time namespace: setns(2) into one fails with EUSERS in a process
+// that shares memory with another (Linux 5.6 and later), as all that launch
+// programs start do.
+const Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// Config is what the programs of one sandbox are made from. The descriptors
+// are the caller's and stay open until the programs have run.
+type Config struct {
+	Table    layout.Table
+	IDs      IDs
+	Hostname string
+
+	ProcFD  int // the host's /proc, O_PATH: later steps have no path to it
+	PauseFD int // launch.Pause
+	PipeFD  int // read end of a pipe; pid 1 ends when nobody holds its write end
+
+	Sources *Sources // nil: the programs open the host trees themselves
+}
+
+// An Init is a program that makes a sandbox, and what has to be checked before
+// the sandbox is used.
+type Init struct {
+	Program *launch.Program
+	Flags   uint64       // for launch.Spawner
+	PID     *launch.Slot // of pid 1, as the host sees it; nil: it is the program's own process
+	tree    *tree
+}
+
+// Verify returns an error when something else than the plan meant was mounted,
+// because a path of the host was swapped in between.
+func (i *Init) Verify() error { return i.tree.verify() }
+
+// Direct makes a sandbox from nothing.
+func Direct(c Config) *Init {
+	p := launch.NewProgram(256)
+	t := &tree{p: p, table: c.Table}
+	dieWithHost(p)
+	c.IDs.maps(p, c.ProcFD)
+	p.Phase(launch.Mounts)
+	t.open(c.Table, c.Sources)
+	t.enter()
+	shared, own := c.Table.Split()
+	for _, n := range own {
+		if n.Kind == layout.Proc {
+			// While the host's is still there: the kernel asks for one.
+			t.proc(n.Path)
+			t.hasProc = true
+		}
+	}
+	t.leave()
+	t.build(shared)
+	t.build(own)
+	t.seal()
+	finish(p, c)
+	return &Init{Program: p, Flags: Namespaces, tree: t}
+}
+
+// dieWithHost is the first step: what follows must not outlive the host. When
+// the host died before it, pid 1 finds its pipe closed.
+func dieWithHost(p *launch.Program) {
+	p.Do("die with the host", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_PDEATHSIG), launch.Int(unix.SIGKILL))
+}
+
+// finish ends the program of a pid 1.
+func finish(p *launch.Program, c Config) {
+	p.Phase(launch.Namespaces)
+	p.Do("set hostname", c.Hostname, unix.SYS_SETHOSTNAME, p.Str(c.Hostname), launch.Int(len(c.Hostname)))
+	loopback(p)
+	p.Phase(launch.Confine)
+	// Ignored across execve, so the kernel reaps the orphans that pid 1 gets.
+	ignore := p.Words(1 /* SIG_IGN */, 0, 0, 0)
+	p.Do("ignore SIGCHLD", "", unix.SYS_RT_SIGACTION, launch.Int(unix.SIGCHLD), ignore, launch.Int(0), launch.Int(8))
+	noPrivileges(p)
+	// The pipe is at 0 and the image at 1, wherever they were: at 2 and above
+	// nothing of the host's is left.
+	place(p, []int{c.PipeFD, c.PauseFD})
+	p.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(1), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
+	p.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(2), launch.Int(^uint32(0)), launch.Int(0))
+	p.Phase(launch.Exec)
+	p.Do("exec", "init", unix.SYS_EXECVEAT, launch.Int(1), p.Str(""), p.Strings([]string{"tegmen-init"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
+}
+
+// loopback brings lo up; it is the only interface.
+func loopback(p *launch.Program) {
+	fd := p.Do("open socket", "lo", unix.SYS_SOCKET, launch.Int(unix.AF_INET), launch.Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), launch.Int(0)).Slot()
+	var req [40]byte // struct ifreq
+	copy(req[:], "lo")
+	req[unix.IFNAMSIZ] = unix.IFF_UP
+	p.Do("bring up", "lo", unix.SYS_IOCTL, fd.Arg(), launch.Int(unix.SIOCSIFFLAGS), p.Bytes(req[:]))
+	p.Do("close socket", "lo", unix.SYS_CLOSE, fd.Arg())
+}
+
+// securebits: uid 0 has no special power, and none of it can be undone
+// (capabilities(7)).
+const securebits = 1<<0 | 1<<1 | // NOROOT, locked
+	1<<2 | 1<<3 | // NO_SETUID_FIXUP, locked
+	1<<5 | // KEEP_CAPS stays off
+	1<<6 | 1<<7 // NO_CAP_AMBIENT_RAISE, locked
+
+// noPrivileges arranges that the execve to come leaves no capability, also for
+// uid 0. The process keeps them until then: what protects the host's memory,
+// which it shares, from being traced by a guest is that it has capabilities
+// that the guest has not.
+func noPrivileges(p *launch.Program) {
+	p.Do("no new privileges", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_NO_NEW_PRIVS), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
+	p.Do("set securebits", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_SECUREBITS), launch.Int(securebits), launch.Int(0), launch.Int(0), launch.Int(0))
+}
+
+// place moves descriptors to 0, 1, 2, … in the calling process, without
+// close-on-exec. Those in the way go above all targets first.
+func place(p *launch.Program, fds []int) {
+	from := make([]launch.Arg, len(fds))
+	for i, fd := range fds {
+		from[i] = launch.Int(fd)
+		if fd < len(fds) {
+			from[i] = p.Do("move descriptor", "", unix.SYS_FCNTL, launch.Int(fd), launch.Int(unix.F_DUPFD_CLOEXEC), launch.Int(len(fds))).Slot().Arg()
+		}
+	}
+	for i := range fds {
+		p.Do("place descriptor", "", unix.SYS_DUP3, from[i], launch.Int(i), launch.Int(0))
+	}
+}

@@ -1,0 +1,68 @@
+//go:build linux && (amd64 || arm64)
+
+package ns
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
+)
+
+// Sources holds detached copies of host trees, made by a process that may
+// mount on the host. Only root has them made this way: its guests run as a
+// user who may not be able to walk to the directory they are given. Everyone
+// else's programs open them in the new user namespace.
+type Sources struct{ fds map[string]int }
+
+// OpenSources copies the host trees of a table. It needs CAP_SYS_ADMIN. The
+// caller closes the result when the programs that use it have run.
+func OpenSources(table layout.Table) (*Sources, error) {
+	s := &Sources{fds: make(map[string]int)}
+	for _, n := range table {
+		if !n.Kind.FromHost() {
+			continue
+		}
+		if err := s.open(n); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *Sources) open(n layout.Node) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, n.Source.Path, openTreeFlags)
+	if err != nil {
+		return fmt.Errorf("open %q: open_tree: %w", n.Source.Path, err)
+	}
+	s.fds[n.Path] = fd
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat %q: %w", n.Source.Path, err)
+	}
+	return n.Source.Is(st.Dev, st.Ino)
+}
+
+func (s *Sources) args() map[string]launch.Arg {
+	m := make(map[string]launch.Arg, len(s.fds))
+	for path, fd := range s.fds {
+		m[path] = launch.Int(fd)
+	}
+	return m
+}
+
+// Close releases the copies; what was mounted stays. A nil Sources has none.
+func (s *Sources) Close() error {
+	if s == nil {
+		return nil
+	}
+	var errs []error
+	for path, fd := range s.fds {
+		delete(s.fds, path)
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+//go:build linux && (amd64 || arm64)
+
+package ns
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
+)
+
+// A Template program builds what the sandboxes of one table share. When it has
+// run, UserFD and MountFD hold, in the host's descriptor table, the namespaces
+// it was built in; no process is left. The caller closes them.
+type Template struct {
+	Program         *launch.Program
+	Flags           uint64
+	UserFD, MountFD *launch.Slot
+	tree            *tree
+}
+
+// Verify is as for Init.
+func (t *Template) Verify() error { return t.tree.verify() }
+
+// NewTemplate returns the program. The table's root is not an Overlay and
+// nothing from the host stands on what a sandbox has for itself.
+//
+// The outer process shares the host's descriptor table, only to leave the
+// namespaces there. The inner one, with a table of its own, does everything
+// else. Both are in a pid namespace that ends with them.
+func NewTemplate(c Config) *Template {
+	inner := launch.NewProgram(256)
+	t := &tree{p: inner, table: c.Table}
+	c.IDs.maps(inner, c.ProcFD)
+	inner.Phase(launch.Mounts)
+	shared, own := c.Table.Split()
+	t.open(shared, c.Sources)
+	t.enter()
+	for _, n := range own {
+		if n.Kind == layout.Proc {
+			// A procfs of this pid namespace, which will be empty: a sandbox
+			// may mount its own only where it sees one.
+			t.proc(n.Path)
+		}
+	}
+	t.leave()
+	t.build(shared)
+	for _, n := range own {
+		if c.Table.Holder(n.Path).Kind == layout.Static {
+			t.point(n, true)
+		}
+	}
+	t.seal()
+
+	outer := launch.NewProgram(4)
+	outer.Clone("start builder", launch.CloneArgs{Flags: unix.CLONE_VFORK}, inner)
+	ns := func(name string) *launch.Slot {
+		return outer.Do("open", "/proc/self/ns/"+name, unix.SYS_OPENAT, launch.Int(c.ProcFD), outer.Str("self/ns/"+name), launch.Int(unix.O_RDONLY|unix.O_CLOEXEC), launch.Int(0)).Slot()
+	}
+	return &Template{
+		Program: outer,
+		Flags:   unix.CLONE_FILES | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+		UserFD:  ns("user"),
+		MountFD: ns("mnt"),
+		tree:    t,
+	}
+}
+
+// From makes a sandbox from the namespaces of a template. The kernel copies
+// its dozen mounts instead of the host's, locked: a mount that comes from
+// another user namespace cannot be changed or removed.
+func From(c Config, userFD, mountFD int) *Init {
+	p := launch.NewProgram(96)
+	t := &tree{p: p, table: c.Table}
+	dieWithHost(p)
+	c.IDs.same().maps(p, c.ProcFD)
+	p.Phase(launch.Mounts)
+	_, own := c.Table.Split()
+	t.build(own)
+	finish(p, c)
+
+	outer := launch.NewProgram(4)
+	outer.Do("enter", "template", unix.SYS_SETNS, launch.Int(userFD), launch.Int(unix.CLONE_NEWUSER))
+	outer.Do("enter", "template", unix.SYS_SETNS, launch.Int(mountFD), launch.Int(unix.CLONE_NEWNS))
+	pid := outer.Clone("start init", launch.CloneArgs{Flags: Namespaces | unix.CLONE_PARENT | unix.CLONE_VFORK}, p)
+	return &Init{Program: outer, PID: pid, tree: t}
+}

@@ -1,0 +1,192 @@
+// Package rootfs writes the mount table a sandbox starts from: a view of the
+// host's system directories, or a directory with a root file system in it. It
+// is portable, looks at the host only through the Lookup it is given, and
+// mounts nothing.
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/internal/layout"
+)
+
+// Lookup finds a file or directory of the host, following symbolic links. Its
+// error is an fs.ErrNotExist when there is none.
+type Lookup func(path string) (layout.Source, error)
+
+// Options are what the file tree depends on.
+type Options struct {
+	UID, GID  int      // of the sandbox's user, for passwd and group
+	Hostname  string   // for hosts
+	Proc      []string // what the host has in /proc
+	TmpBytes  int64    // size of each writable tmpfs
+	TmpInodes int64
+}
+
+// Workspace is the private directory that commands start in by default.
+const Workspace = "/workspace"
+
+// systemDirs make up the read-only view of the host. Nothing of /home, /root,
+// /var, /opt, /run or /srv is among them: credentials, sockets of daemons and
+// other people's data live there.
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// etcFiles are the parts of the host's /etc that programs need to run at all.
+// Certificates, not private keys: of /etc/ssl only what is public.
+var etcFiles = []string{
+	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
+}
+
+// Host returns the default tree: the host's system directories, read-only, and
+// an /etc that tells nothing of the host's users, names or network.
+func Host(look Lookup, o Options) (layout.Table, error) {
+	t := layout.Table{{Path: "/", Kind: layout.Static, Mode: 0o755}}
+	for _, dir := range append(systemDirs, etcFiles...) {
+		src, err := look(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if src.Path != dir && layout.Within("/usr", src.Path) && dir != "/usr" {
+			t = t.Add(layout.Node{Path: dir, Kind: layout.Symlink, Data: src.Path})
+			continue
+		}
+		t = t.Add(layout.Node{Path: dir, Kind: layout.Bind, Source: src, ReadOnly: true})
+	}
+	for _, f := range o.etc() {
+		t = t.Add(layout.Node{Path: "/etc/" + f.name, Kind: layout.File, Mode: 0o644, Data: f.data})
+	}
+	t = t.Add(layout.Node{Path: "/dev", Kind: layout.Dir, Mode: 0o755})
+	return o.common(t, look)
+}
+
+// Directory returns a tree whose root is a directory of the host, read-only or
+// under an overlay that is lost with the sandbox. Its /proc, /dev and /tmp are
+// the sandbox's; read-only, it has to have these directories.
+func Directory(look Lookup, dir string, overlay bool, o Options) (layout.Table, error) {
+	src, err := look(dir)
+	if err != nil {
+		return nil, err
+	}
+	root := layout.Node{Path: "/", Kind: layout.Bind, Source: src, ReadOnly: true}
+	if overlay {
+		root = layout.Node{Path: "/", Kind: layout.Overlay, Source: src, Size: o.TmpBytes, Inodes: o.TmpInodes}
+	}
+	for _, name := range []string{"/proc", "/dev", "/tmp"} {
+		at := path.Join(src.Path, name)
+		switch point, err := look(at); {
+		case errors.Is(err, fs.ErrNotExist) && overlay:
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("root %s has no directory %s: create it, or use an overlay", dir, name)
+		case err != nil:
+			return nil, err
+		case point.Path != at || !point.Dir:
+			// CVE-2019-19921, CVE-2026-41579: a link there decides what is mounted where.
+			return nil, fmt.Errorf("root %s: %s is not a directory", dir, name)
+		}
+	}
+	t := layout.Table{root}.Add(layout.Node{Path: "/dev", Kind: layout.Static, Mode: 0o755})
+	return o.common(t, look)
+}
+
+// common adds what every tree has. A read-only root without a /workspace does
+// without one.
+func (o Options) common(t layout.Table, look Lookup) (layout.Table, error) {
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		src, err := look("/dev/" + name)
+		if err != nil {
+			return nil, err
+		}
+		t = t.Add(layout.Node{Path: "/dev/" + name, Kind: layout.Device, Source: src})
+	}
+	for _, l := range []entry{
+		{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
+	} {
+		t = t.Add(layout.Node{Path: "/dev/" + l.name, Kind: layout.Symlink, Data: l.data})
+	}
+	proc := layout.Node{Path: "/proc", Kind: layout.Proc}
+	proc.Masked, proc.Locked = hide(o.Proc)
+	t = t.Add(proc)
+	t = t.Add(layout.Node{Path: "/dev/pts", Kind: layout.Devpts})
+	t = t.Add(o.tmpfs("/dev/shm", 0o1777, true))
+	t = t.Add(o.tmpfs("/tmp", 0o1777, false))
+	if root := t[0]; root.Kind == layout.Bind {
+		if _, err := look(path.Join(root.Source.Path, Workspace)); errors.Is(err, fs.ErrNotExist) {
+			return t, nil
+		}
+	}
+	return t.Add(o.tmpfs(Workspace, 0o755, false)), nil
+}
+
+func (o Options) tmpfs(at string, mode uint32, noexec bool) layout.Node {
+	return layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, NoExec: noexec, Size: o.TmpBytes, Inodes: o.TmpInodes}
+}
+
+// entry is a name and what it holds or points to.
+type entry struct{ name, data string }
+
+// etc is generated: it tells of the sandbox's user and nobody else.
+func (o Options) etc() []entry {
+	uid, gid := strconv.Itoa(o.UID), strconv.Itoa(o.GID)
+	passwd, group := "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n", "root:x:0:\n"
+	if o.UID == 0 {
+		passwd = ""
+	}
+	if o.GID == 0 {
+		group = ""
+	}
+	user := "user"
+	if o.UID == 0 {
+		user = "root"
+	}
+	if o.UID != 65534 {
+		passwd += user + ":x:" + uid + ":" + gid + ":" + user + ":/tmp:/bin/sh\n"
+	}
+	if o.GID != 65534 {
+		group += user + ":x:" + gid + ":\n"
+	}
+	return []entry{
+		{"passwd", passwd + "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+		{"group", group + "nogroup:x:65534:\n"},
+		{"hosts", "127.0.0.1 localhost " + o.Hostname + "\n::1 localhost\n"},
+		{"resolv.conf", "# no network\n"},
+		{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+	}
+}
+
+// Of /proc, runc's default lists: hidden are parts that tell of the whole
+// machine or its kernel's insides; read-only are its controls.
+var (
+	masked = []string{"acpi/", "asound/", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi/", "timer_list", "timer_stats"}
+	locked = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
+)
+
+func hide(have []string) (mask, lock []string) {
+	in := func(name string) bool {
+		for _, h := range have {
+			if h == strings.TrimSuffix(name, "/") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, m := range masked {
+		if in(m) {
+			mask = append(mask, m)
+		}
+	}
+	for _, l := range locked {
+		if in(l) {
+			lock = append(lock, l)
+		}
+	}
+	return mask, lock
+}
