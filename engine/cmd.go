@@ -65,9 +65,9 @@ type execRequest struct {
 	paths, argv, env []string
 	dir              string
 	files            []*os.File // become 0, 1, 2, …; nil is the null device
-	rlimits          []rlimit
-	terminal         bool // files[0] becomes the controlling terminal
-	marked           bool // its descendants can be told apart
+	plan             *Plan      // of the sandbox: limits
+	terminal         bool       // files[0] becomes the controlling terminal
+	marked           bool       // its descendants can be told apart
 }
 
 // Run starts the command and waits for it. The error is what Start or Wait
@@ -125,7 +125,7 @@ func (c *Cmd) start() error {
 	plan := c.sandbox.plan
 	r := execRequest{
 		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
-		rlimits: plan.rlimits, terminal: c.TTY != nil, marked: plan.Spec.Keep,
+		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep,
 	}
 	if path.IsAbs(c.Dir) {
 		r.dir = c.Dir

@@ -111,7 +111,7 @@ func (m *machine) spawner(id identity) (*launch.Spawner, error) {
 func (m *machine) config(p *Plan) ns.Config {
 	return ns.Config{
 		Table:    p.table,
-		IDs:      ns.IDs{UID: p.ids.uid, GID: p.ids.gid, HostUID: p.ids.hostUID, HostGID: p.ids.hostGID},
+		IDs:      p.ids.ns(),
 		Hostname: p.hostname,
 		ProcFD:   int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()),
 	}

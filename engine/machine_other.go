@@ -42,3 +42,9 @@ func (*process) wait() (s syscall.WaitStatus, u syscall.Rusage, e error) { retur
 func resize(*os.File, WindowSize) error                                  { return unsupported() }
 func searchPath(name string, _ []string) []string                        { return []string{name} }
 func maxRSS(syscall.Rusage) Bytes                                        { return 0 }
+
+// Calls lists the system calls of the plan, where there is something to start
+// it.
+func (*Plan) Calls() string { return "" }
+
+func (*machine) diagnose() []Finding { return nil }

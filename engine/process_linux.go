@@ -42,17 +42,14 @@ func (b *box) exec(r execRequest) (*process, error) {
 	p.report = read
 	c := ns.Command{
 		InitFD: int(b.pidfd.Fd()),
-		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: 0o022,
-		ReportFD: int(write.Fd()), Terminal: r.terminal, Marked: r.marked,
+		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
+		ReportFD: int(write.Fd()), Terminal: r.terminal, Marked: r.marked, Rlimits: r.plan.nsRlimits(),
 	}
 	for _, f := range r.files {
 		if f == nil {
 			f = b.m.null
 		}
 		c.FDs = append(c.FDs, int(f.Fd()))
-	}
-	for _, l := range r.rlimits {
-		c.Rlimits = append(c.Rlimits, ns.Rlimit{Name: l.name, Value: l.value})
 	}
 	p.entry = ns.Enter(c)
 	err = b.spawner.Run(p.entry.Program, p.entry.Flags)
@@ -87,7 +84,7 @@ func (p *process) started() error {
 	_, _, werr := p.wait()
 	var step *StepError
 	if errors.As(err, &step) && step.Call == "execve" {
-		err = &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: err}
+		err = &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: step.Errno}
 	}
 	return errors.Join(err, werr)
 }

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+func runMain(args []string) (int, error) {
+	var o options
+	args, err := o.parse("run", args)
+	if errors.Is(err, errHelp) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(args) == 0 {
+		return 0, fmt.Errorf("run: no program given; tegmen run [flags] [--] PROGRAM [ARG...]")
+	}
+	// One sandbox, so nothing is kept for a second.
+	eng, err := engine.Open(engine.Options{NoTemplates: true})
+	if err != nil {
+		return 0, err
+	}
+	res, err := o.run(eng, args)
+	if err := errors.Join(err, eng.Close()); err != nil {
+		return 0, err
+	}
+	if o.json {
+		if err := printJSON(os.Stdout, res); err != nil {
+			return 0, err
+		}
+	}
+	return report(res), nil
+}
+
+func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	box, err := eng.Start(ctx, o.spec)
+	if err != nil {
+		return nil, err
+	}
+	cmd := box.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = o.workdir
+	restore, err := o.stdio(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := forward(cmd, cancel)
+	defer stop()
+	res, err := cmd.Wait()
+	if err == nil && o.explain {
+		restore()
+		explain(box, res)
+	}
+	return res, err
+}
+
+// stdio connects the command to ours; the result undoes what it did to the
+// terminal.
+func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
+	restore = func() {}
+	if o.interactive {
+		cmd.Stdin = os.Stdin
+	}
+	if o.json {
+		return restore, nil
+	}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if !o.tty {
+		// A guest that holds our terminal could read what is typed there and
+		// change its settings, so it gets a pipe.
+		if isTerminal(os.Stdout) {
+			cmd.Stdout = writer{os.Stdout}
+		}
+		if isTerminal(os.Stderr) {
+			cmd.Stderr = writer{os.Stderr}
+		}
+		if o.interactive && isTerminal(os.Stdin) {
+			cmd.Stdin = reader{os.Stdin}
+		}
+		return restore, nil
+	}
+	if !isTerminal(os.Stdin) {
+		return restore, fmt.Errorf("run: -t needs a terminal, and standard input is none")
+	}
+	cmd.Stdout, cmd.Stderr = writer{os.Stdout}, nil
+	size, err := terminalSize(os.Stdin)
+	if err != nil {
+		return restore, err
+	}
+	cmd.TTY = &size
+	if o.interactive {
+		cmd.Stdin = reader{os.Stdin}
+		return rawMode(os.Stdin)
+	}
+	return restore, nil
+}
+
+// writer and reader hide that they are files, which the engine would pass on
+// as they are.
+type (
+	writer struct{ io.Writer }
+	reader struct{ io.Reader }
+)
+
+// forward passes signals on to the command. The second one of a kind that asks
+// to end kills the sandbox.
+func forward(cmd *engine.Cmd, cancel context.CancelFunc) (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, forwarded...)
+	done := make(chan struct{})
+	go func() {
+		asked := 0
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-signals:
+				if sig == sigWinch {
+					if size, err := terminalSize(os.Stdin); err == nil && cmd.TTY != nil {
+						_ = cmd.Resize(size) // it may have ended
+					}
+					continue
+				}
+				if sig == os.Interrupt || sig == syscall.SIGTERM {
+					if asked++; asked > 1 {
+						cancel()
+						continue
+					}
+				}
+				_ = cmd.Signal(sig.(syscall.Signal)) // it may have ended
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+// report says what a shell cannot see from the exit code, and gives that.
+func report(res *engine.Result) int {
+	for _, d := range res.Dropped {
+		fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
+	}
+	switch res.Outcome {
+	case engine.Timeout:
+		fmt.Fprintln(os.Stderr, "tegmen: killed: the time limit was reached")
+		return exitTimeout
+	case engine.CPU:
+		fmt.Fprintln(os.Stderr, "tegmen: killed: the CPU time limit was reached")
+	case engine.Lost:
+		fmt.Fprintln(os.Stderr, "tegmen: killed: its sandbox was ended from outside")
+	}
+	return res.ExitCode
+}
+
+func explain(box *engine.Sandbox, res *engine.Result) {
+	line := func(what string, t engine.Timing) {
+		fmt.Fprintf(os.Stderr, "tegmen: %-8s %8.3f ms: namespaces %.3f, mounts %.3f, confine %.3f, exec %.3f\n", what,
+			ms(t.Total.Nanoseconds()), ms(t.Namespaces.Nanoseconds()), ms(t.Mounts.Nanoseconds()), ms(t.Confine.Nanoseconds()), ms(t.Exec.Nanoseconds()))
+	}
+	line("sandbox", box.Timing())
+	line("command", res.Timing)
+	fmt.Fprintf(os.Stderr, "tegmen: ran for  %8.3f ms: user %.3f, system %.3f; %s resident at most\n",
+		ms(res.Usage.Wall.Nanoseconds()), ms(res.Usage.User.Nanoseconds()), ms(res.Usage.System.Nanoseconds()), res.Usage.MaxRSS)
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }

@@ -1,0 +1,43 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// Calls lists the very system calls that make the sandbox, when it is made
+// from nothing, and that put a command, "PROGRAM", into it.
+// The host's descriptors have example numbers.
+func (p *Plan) Calls() string {
+	const procFD, pauseFD, pipeFD, nullFD, reportFD, initFD = 4, 5, 6, 8, 9, 10
+	init := ns.Direct(ns.Config{
+		Table: p.table, IDs: p.ids.ns(), Hostname: p.hostname,
+		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
+	})
+	enter := ns.Enter(ns.Command{
+		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
+		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
+	})
+	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
+		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)
+}
+
+// umask of every command: what it makes is not writable by others.
+const umask = 0o022
+
+func (id identity) ns() ns.IDs {
+	return ns.IDs{UID: id.uid, GID: id.gid, HostUID: id.hostUID, HostGID: id.hostGID}
+}
+
+func (p *Plan) nsRlimits() []ns.Rlimit {
+	out := make([]ns.Rlimit, len(p.rlimits))
+	for i, l := range p.rlimits {
+		out[i] = ns.Rlimit{Name: l.name, Value: l.value}
+	}
+	return out
+}
