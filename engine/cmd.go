@@ -50,6 +50,7 @@ type Cmd struct {
 	sandbox *Sandbox
 	ctx     context.Context
 	process *process
+	whole   bool // from start to end in one: Run
 	started time.Time
 	cause   atomic.Pointer[Outcome] // why the engine killed it
 	timing  Timing
@@ -68,11 +69,14 @@ type execRequest struct {
 	plan             *Plan      // of the sandbox: limits
 	terminal         bool       // files[0] becomes the controlling terminal
 	marked           bool       // its descendants can be told apart
+	report           bool       // started will be called
 }
 
 // Run starts the command and waits for it. The error is what Start or Wait
 // return; a command that fails is a Result.
 func (c *Cmd) Run() (*Result, error) {
+	// Nobody asks when it has called execve, so nobody waits for that.
+	c.whole = true
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,10 @@ func (c *Cmd) Start() error {
 	}
 	c.finish()
 	c.io.abort()
+	return c.startError(err)
+}
+
+func (c *Cmd) startError(err error) error {
 	var exec *ExecError
 	if errors.As(err, &exec) {
 		return exec
@@ -125,7 +133,7 @@ func (c *Cmd) start() error {
 	plan := c.sandbox.plan
 	r := execRequest{
 		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
-		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep,
+		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep, report: !c.whole,
 	}
 	if path.IsAbs(c.Dir) {
 		r.dir = c.Dir
@@ -151,10 +159,12 @@ func (c *Cmd) start() error {
 	}
 	// Before waiting for its execve: a guest can delay that for ever.
 	c.deadlines()
-	if err := c.process.started(); err != nil {
-		return err
+	if !c.whole {
+		if err := c.process.started(); err != nil {
+			return err
+		}
+		c.timing = c.process.timing()
 	}
-	c.timing = c.process.timing()
 	c.io.start()
 	return nil
 }
@@ -236,6 +246,13 @@ func (c *Cmd) Wait() (*Result, error) {
 	status, usage, err := c.process.wait()
 	ended := time.Now()
 	c.finish()
+	if c.whole {
+		if err := c.process.setupError(); err != nil {
+			c.io.abort()
+			return nil, c.startError(err)
+		}
+		c.timing = c.process.timing()
+	}
 	res := &Result{Started: c.started, Timing: c.timing, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
 	res.Detached = !c.io.wait(orDefault(c.WaitDelay, 100*time.Millisecond))
 	c.io.collect(res)

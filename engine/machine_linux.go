@@ -97,15 +97,18 @@ func (m *machine) spawner(id identity) (*launch.Spawner, error) {
 	if s := m.spawners[key]; s != nil {
 		return s, nil
 	}
-	become := &key
-	if !m.host.Become {
-		become = nil
-	}
-	s, err := launch.NewSpawner(become)
+	s, err := m.newSpawner(id)
 	if err == nil {
 		m.spawners[key] = s
 	}
 	return s, err
+}
+
+func (m *machine) newSpawner(id identity) (*launch.Spawner, error) {
+	if !m.host.Become {
+		return launch.NewSpawner(nil)
+	}
+	return launch.NewSpawner(&launch.Identity{UID: id.hostUID, GID: id.hostGID})
 }
 
 func (m *machine) config(p *Plan) ns.Config {
@@ -140,11 +143,7 @@ func (m *machine) start(p *Plan) (*box, error) {
 	var init *ns.Init
 	var pid int
 	if t != nil {
-		init = ns.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()))
-		err = s.Run(init.Program, init.Flags)
-		if pid = init.PID.Int(); err != nil && pid > 0 {
-			err = errors.Join(err, reap(pid))
-		}
+		init, pid, err = m.fromTemplate(s, p, t)
 	} else {
 		init, pid, err = m.direct(s, p)
 	}
@@ -162,6 +161,21 @@ func (m *machine) start(p *Plan) (*box, error) {
 	}
 	b.timing = m.timing(init.Program, end, begin)
 	return b, nil
+}
+
+func (m *machine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Init, int, error) {
+	networkFD := -1
+	if n := t.networks.take(); n != nil {
+		defer n.Close()
+		networkFD = int(n.Fd())
+	}
+	init := ns.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()), networkFD)
+	err := s.RunOwn(init.Program, init.Flags)
+	pid := init.PID.Int()
+	if err != nil && pid > 0 {
+		err = errors.Join(err, reap(pid))
+	}
+	return init, pid, err
 }
 
 func (m *machine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {

@@ -36,6 +36,7 @@ func (*box) exec(execRequest) (*process, error)                          { retur
 func (*box) terminal(WindowSize) (master, slave *os.File, err error)     { return nil, nil, unsupported() }
 func (*process) started() error                                          { return unsupported() }
 func (*process) timing() Timing                                          { return Timing{} }
+func (*process) setupError() error                                       { return unsupported() }
 func (*process) signal(syscall.Signal) error                             { return unsupported() }
 func (*process) killTree() error                                         { return unsupported() }
 func (*process) wait() (s syscall.WaitStatus, u syscall.Rusage, e error) { return s, u, unsupported() }

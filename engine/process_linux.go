@@ -26,7 +26,7 @@ type process struct {
 	entry  *ns.Entry
 	pid    int
 	pidfd  *os.File
-	report *os.File // end of file: the command has called execve, or is dead
+	report *os.File // end of file: the command has called execve, or is dead; may be nil
 	begin  time.Time
 	uts    string // what marks its descendants; "" when nothing does
 }
@@ -35,15 +35,18 @@ type process struct {
 // started.
 func (b *box) exec(r execRequest) (*process, error) {
 	p := &process{box: b, name: r.argv[0], begin: time.Now()}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p.report = read
 	c := ns.Command{
 		InitFD: int(b.pidfd.Fd()),
 		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
-		ReportFD: int(write.Fd()), Terminal: r.terminal, Marked: r.marked, Rlimits: r.plan.nsRlimits(),
+		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Rlimits: r.plan.nsRlimits(),
+	}
+	var write *os.File
+	if r.report {
+		var err error
+		if p.report, write, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		c.ReportFD = int(write.Fd())
 	}
 	for _, f := range r.files {
 		if f == nil {
@@ -52,21 +55,30 @@ func (b *box) exec(r execRequest) (*process, error) {
 		c.FDs = append(c.FDs, int(f.Fd()))
 	}
 	p.entry = ns.Enter(c)
-	err = b.spawner.Run(p.entry.Program, p.entry.Flags)
+	err := b.spawner.Run(p.entry.Program, p.entry.Flags)
 	runtime.KeepAlive(r.files)
-	err = errors.Join(err, write.Close())
+	if write != nil {
+		err = errors.Join(err, write.Close())
+	}
 	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
-		return nil, errors.Join(err, read.Close())
+		return nil, errors.Join(err, p.closeReport())
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
-		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close())
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), p.closeReport())
 	}
 	return p, nil
 }
 
-// started returns when the command has called execve: nil, or the ExecError or
-// StepError that it ended with, in which case it has been reaped. A command
-// that was killed before that has started, as far as anyone can tell.
+func (p *process) closeReport() error {
+	if p.report == nil {
+		return nil
+	}
+	return p.report.Close()
+}
+
+// started returns when the command has called execve: nil, or the error of
+// setupError, in which case the command has been reaped. A command that was
+// killed before that has started, as far as anyone can tell.
 //
 // A guest can hold it up by stopping the command, so the caller has a kill
 // pending for the deadline.
@@ -77,16 +89,23 @@ func (p *process) started() error {
 	if err := p.report.Close(); err != nil {
 		return err
 	}
-	err := p.entry.Program.Err()
-	if err == nil {
-		return nil
+	err := p.setupError()
+	if err != nil {
+		_, _, werr := p.wait()
+		err = errors.Join(err, werr)
 	}
-	_, _, werr := p.wait()
+	return err
+}
+
+// setupError is why the command has ended without calling execve: an ExecError
+// or StepError, or nil.
+func (p *process) setupError() error {
+	err := p.entry.Program.Err()
 	var step *StepError
 	if errors.As(err, &step) && step.Call == "execve" {
-		err = &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: step.Errno}
+		return &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: step.Errno}
 	}
-	return errors.Join(err, werr)
+	return err
 }
 
 func (p *process) timing() Timing {

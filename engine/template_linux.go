@@ -26,6 +26,60 @@ type templates struct {
 type template struct {
 	wanted      int
 	user, mount *os.File
+	networks    networks
+}
+
+// networks are network namespaces made ahead, each for one sandbox. They are
+// made on a thread of their own: a start does not queue behind one.
+type networks struct {
+	ready chan *os.File // closed by the goroutine that fills it
+	quit  chan struct{}
+}
+
+// aheadNetworks is how many are kept: enough for a burst, at some 200 KiB of
+// kernel memory each.
+const aheadNetworks = 4
+
+// fill starts to make networks. The spawner is closed at the end.
+func (n *networks) fill(s *launch.Spawner, c ns.Config, user int) {
+	n.ready, n.quit = make(chan *os.File, aheadNetworks), make(chan struct{})
+	go func() {
+		defer s.Close()
+		defer close(n.ready)
+		for {
+			p, flags, slot := ns.Network(c, user)
+			if s.Run(p, flags) != nil {
+				return // sandboxes make their own, and report what is wrong
+			}
+			f := os.NewFile(uintptr(slot.Int()), "network namespace")
+			select {
+			case n.ready <- f:
+			case <-n.quit:
+				_ = f.Close() // nobody has it
+				return
+			}
+		}
+	}()
+}
+
+// take returns one, or nil when none is ready. The caller closes it.
+func (n *networks) take() *os.File {
+	select {
+	case f := <-n.ready:
+		return f
+	default:
+		return nil
+	}
+}
+
+func (n *networks) close() {
+	if n.quit == nil {
+		return
+	}
+	close(n.quit)
+	for f := range n.ready {
+		_ = f.Close() // nobody has it
+	}
 }
 
 // maxTemplates bounds what an engine keeps that is asked for a new tree every
@@ -86,10 +140,16 @@ func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared layou
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
+	own, err := ts.m.newSpawner(p.ids)
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	t.networks.fill(own, ts.m.config(p), int(t.user.Fd()))
 	return nil
 }
 
 func (t *template) close() error {
+	t.networks.close()
 	var errs []error
 	for _, f := range []**os.File{&t.user, &t.mount} {
 		if *f != nil {

@@ -3,6 +3,8 @@
 package ns
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
@@ -25,7 +27,7 @@ type Command struct {
 	Umask int
 
 	FDs      []int // become 0, 1, 2, … of the command
-	ReportFD int   // write end of a close-on-exec pipe; see Enter
+	ReportFD int   // write end of a close-on-exec pipe, or -1; see Enter
 	Terminal bool  // FDs[0] is the controlling terminal
 
 	Rlimits []Rlimit
@@ -59,9 +61,9 @@ func (e *Entry) NotFound() bool {
 // and so out of any guest's reach, joins the other namespaces and clones the
 // command. The host may wait for that process, but not for the command, which
 // a guest can stop before it has executed anything: the command is cloned
-// without CLONE_VFORK, and the end of file on the other end of ReportFD tells
-// that it has called execve, or has died, and that the program's memory is no
-// longer used.
+// without CLONE_VFORK. The end of file on the other end of ReportFD tells that
+// it has called execve, or has died, and that the program's memory is no longer
+// used; who waits for the command's end anyway does not need it.
 func Enter(c Command) *Entry {
 	outer := launch.NewProgram(64)
 	top := c.ReportFD
@@ -76,10 +78,15 @@ func Enter(c Command) *Entry {
 	defaultSignals(outer)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.
-	n := len(c.FDs)
-	place(outer, append(c.FDs[:n:n], c.ReportFD))
-	outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(n), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
-	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(n+1), launch.Int(^uint32(0)), launch.Int(0))
+	fds := slices.Clone(c.FDs)
+	if c.ReportFD >= 0 {
+		fds = append(fds, c.ReportFD)
+	}
+	place(outer, fds)
+	if c.ReportFD >= 0 {
+		outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(len(c.FDs)), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
+	}
+	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(len(fds)), launch.Int(^uint32(0)), launch.Int(0))
 	outer.Phase(launch.Namespaces)
 
 	e := &Entry{Program: outer, Flags: unix.CLONE_FILES}
@@ -95,7 +102,6 @@ func Enter(c Command) *Entry {
 
 func (e *Entry) command(p *launch.Program, c Command) {
 	p.Phase(launch.Confine)
-	dieWithHost(p)
 	// A session of its own: no terminal of the host's can be reached by
 	// /dev/tty, nor typed into with TIOCSTI (CVE-2017-5226).
 	p.Do("new session", "", unix.SYS_SETSID)
@@ -113,6 +119,7 @@ func (e *Entry) command(p *launch.Program, c Command) {
 		p.Do("drop capability", "", unix.SYS_PRCTL, launch.Int(unix.PR_CAPBSET_DROP), launch.Int(c), launch.Int(0), launch.Int(0), launch.Int(0)).Try()
 	}
 	p.Phase(launch.Exec)
+	p.FreeCPUs(e.Program)
 	argv, env := p.Strings(c.Argv), p.Strings(c.Env)
 	// Late, so that a signal from inside finds default actions and, from here
 	// on, nothing but the execve to interrupt.

@@ -65,21 +65,21 @@ func Direct(c Config) *Init {
 	t.build(shared)
 	t.build(own)
 	t.seal()
-	finish(p, c)
+	loopback(p)
+	finish(p, p, c)
 	return &Init{Program: p, Flags: Namespaces, tree: t}
 }
 
-// dieWithHost is the first step: what follows must not outlive the host. When
-// the host died before it, pid 1 finds its pipe closed.
+// dieWithHost is the first step of pid 1, and with it everything in its pid
+// namespace dies. When the host died before it, pid 1 finds its pipe closed.
 func dieWithHost(p *launch.Program) {
 	p.Do("die with the host", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_PDEATHSIG), launch.Int(unix.SIGKILL))
 }
 
 // finish ends the program of a pid 1.
-func finish(p *launch.Program, c Config) {
+func finish(p, outermost *launch.Program, c Config) {
 	p.Phase(launch.Namespaces)
 	p.Do("set hostname", c.Hostname, unix.SYS_SETHOSTNAME, p.Str(c.Hostname), launch.Int(len(c.Hostname)))
-	loopback(p)
 	p.Phase(launch.Confine)
 	// Ignored across execve, so the kernel reaps the orphans that pid 1 gets.
 	ignore := p.Words(1 /* SIG_IGN */, 0, 0, 0)
@@ -90,12 +90,14 @@ func finish(p *launch.Program, c Config) {
 	place(p, []int{c.PipeFD, c.PauseFD})
 	p.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(1), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
 	p.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(2), launch.Int(^uint32(0)), launch.Int(0))
+	p.FreeCPUs(outermost)
 	p.Phase(launch.Exec)
 	p.Do("exec", "init", unix.SYS_EXECVEAT, launch.Int(1), p.Str(""), p.Strings([]string{"tegmen-init"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
 }
 
 // loopback brings lo up; it is the only interface.
 func loopback(p *launch.Program) {
+	p.Phase(launch.Namespaces)
 	fd := p.Do("open socket", "lo", unix.SYS_SOCKET, launch.Int(unix.AF_INET), launch.Int(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), launch.Int(0)).Slot()
 	var req [40]byte // struct ifreq
 	copy(req[:], "lo")

@@ -69,7 +69,9 @@ func NewTemplate(c Config) *Template {
 // From makes a sandbox from the namespaces of a template. The kernel copies
 // its dozen mounts instead of the host's, locked: a mount that comes from
 // another user namespace cannot be changed or removed.
-func From(c Config, userFD, mountFD int) *Init {
+//
+// networkFD is a network namespace made by Network, or -1 to make one now.
+func From(c Config, userFD, mountFD, networkFD int) *Init {
 	p := launch.NewProgram(96)
 	t := &tree{p: p, table: c.Table}
 	dieWithHost(p)
@@ -77,11 +79,32 @@ func From(c Config, userFD, mountFD int) *Init {
 	p.Phase(launch.Mounts)
 	_, own := c.Table.Split()
 	t.build(own)
-	finish(p, c)
-
-	outer := launch.NewProgram(4)
+	if networkFD < 0 {
+		loopback(p)
+	}
+	outer := launch.NewProgram(6)
+	finish(p, outer, c)
 	outer.Do("enter", "template", unix.SYS_SETNS, launch.Int(userFD), launch.Int(unix.CLONE_NEWUSER))
 	outer.Do("enter", "template", unix.SYS_SETNS, launch.Int(mountFD), launch.Int(unix.CLONE_NEWNS))
-	pid := outer.Clone("start init", launch.CloneArgs{Flags: Namespaces | unix.CLONE_PARENT | unix.CLONE_VFORK}, p)
+	flags := uint64(Namespaces)
+	if networkFD >= 0 {
+		outer.Do("enter", "network", unix.SYS_SETNS, launch.Int(networkFD), launch.Int(unix.CLONE_NEWNET))
+		flags &^= unix.CLONE_NEWNET
+	}
+	pid := outer.Clone("start init", launch.CloneArgs{Flags: flags | unix.CLONE_PARENT | unix.CLONE_VFORK}, p)
 	return &Init{Program: outer, PID: pid, tree: t}
+}
+
+// Network returns a program that makes a network namespace, with lo up, for
+// one sandbox of a template. The slot holds it, in the host's descriptor
+// table; the caller closes it. Making one takes the kernel longer than all
+// the rest of a sandbox, so it is worth doing ahead. A used one is never used
+// again.
+func Network(c Config, userFD int) (*launch.Program, uint64, *launch.Slot) {
+	p := launch.NewProgram(8)
+	p.Do("enter", "template", unix.SYS_SETNS, launch.Int(userFD), launch.Int(unix.CLONE_NEWUSER))
+	p.Do("make network namespace", "", unix.SYS_UNSHARE, launch.Int(unix.CLONE_NEWNET))
+	loopback(p)
+	fd := p.Do("open", "/proc/self/ns/net", unix.SYS_OPENAT, launch.Int(c.ProcFD), p.Str("self/ns/net"), launch.Int(unix.O_RDONLY|unix.O_CLOEXEC), launch.Int(0)).Slot()
+	return p, unix.CLONE_FILES, fd
 }

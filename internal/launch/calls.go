@@ -64,6 +64,8 @@ func call(nr uintptr) (name, args string) {
 		return "rt_sigaction", "ippi"
 	case unix.SYS_RT_SIGPROCMASK:
 		return "rt_sigprocmask", "ippi"
+	case unix.SYS_SCHED_SETAFFINITY:
+		return "sched_setaffinity", "iip"
 	case unix.SYS_SETHOSTNAME:
 		return "sethostname", "si"
 	case unix.SYS_SETNS:
@@ -78,6 +80,10 @@ func call(nr uintptr) (name, args string) {
 		return "umask", "o"
 	case unix.SYS_UMOUNT2:
 		return "umount2", "sx"
+	case unix.SYS_STATX:
+		return "statx", "dsxxp"
+	case unix.SYS_UNSHARE:
+		return "unshare", "x"
 	case unix.SYS_WRITE:
 		return "write", "dpi"
 	}

@@ -5,6 +5,8 @@ package launch
 import (
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // step is one system call of a Program. The assembly reads and writes it, by
@@ -79,6 +81,7 @@ type Program struct {
 	slots  []*Slot
 	chunks [][]byte
 	kept   []any
+	cpus   *unix.CPUSet // where the host's thread may run
 	phase  Phase
 	report report
 }

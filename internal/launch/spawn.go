@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -62,10 +63,11 @@ func vfork(args *cloneArgs, first *step, rep *report) uintptr {
 // Identity is the user that a spawner's children run as on the host.
 type Identity struct{ UID, GID int }
 
-// A Spawner starts processes from one thread of its own, which lives until
+// A Spawner starts processes. It has a thread of its own, which lives until
 // Close: PR_SET_PDEATHSIG speaks of the thread that made the child, not of its
-// process. Its methods may be called concurrently; programs run one at a time.
+// process. Its methods may be called concurrently.
 type Spawner struct {
+	here     bool // Run needs no thread of its own: children run as the caller
 	requests chan *request
 	quit     chan struct{} // closed by Close
 	stopped  chan struct{} // closed when the thread has ended
@@ -81,6 +83,10 @@ type request struct {
 	done    chan struct{}
 }
 
+func newRequest(p *Program, flags uint64, reap bool) *request {
+	return &request{program: p, args: CloneArgs{flags | unix.CLONE_VFORK}.raw(), reap: reap, done: make(chan struct{})}
+}
+
 // NewSpawner starts the thread. With a nil identity its children run as the
 // caller. Otherwise the thread, and it alone, becomes that user; it keeps the
 // capabilities it has, which needs CAP_SETUID, CAP_SETGID and CAP_SETPCAP.
@@ -89,7 +95,7 @@ type request struct {
 // clears the dumpable flag of the memory that a child shares with the host
 // process. It is put back before anything is started.
 func NewSpawner(id *Identity) (*Spawner, error) {
-	s := &Spawner{requests: make(chan *request), quit: make(chan struct{}), stopped: make(chan struct{})}
+	s := &Spawner{here: id == nil, requests: make(chan *request), quit: make(chan struct{}), stopped: make(chan struct{})}
 	ready := make(chan error)
 	go s.loop(id, ready)
 	if err := <-ready; err != nil {
@@ -103,12 +109,7 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	// Never unlocked: the thread's user and signal mask must not be seen by
 	// other goroutines, so the runtime ends it with this one.
 	runtime.LockOSThread()
-	// A signal handler that ran in a child would run on this thread's stack.
-	var all unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^uint64(0)
-	}
-	err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
+	_, err := blockSignals()
 	if err == nil && id != nil {
 		err = become(*id)
 	}
@@ -126,10 +127,23 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	}
 }
 
-// launch runs on the spawner's thread.
+// blockSignals blocks all signals for the calling thread and so for the
+// children it makes: a handler that ran in one would use this thread's stack.
+func blockSignals() (before unix.Sigset_t, err error) {
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	err = unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before)
+	return before, err
+}
+
+// launch runs on the spawner's thread, or on one that is as good.
 func (r *request) launch() {
 	r.program.link()
+	unpin := r.program.pin()
 	pid := vfork(&r.args, &r.program.steps[0], &r.program.report)
+	unpin()
 	if pid > ^uintptr(4095) {
 		r.err = cloneError(syscall.Errno(-pid))
 		close(r.done)
@@ -142,6 +156,38 @@ func (r *request) launch() {
 	if ended {
 		wait(int(pid))
 	}
+}
+
+// pin keeps the calling thread, and so the children it is about to have, on the
+// processor it runs on: a thread that sleeps until its child is done gains
+// nothing from a child elsewhere, and waking an idle processor costs more than
+// a short program does (measured: 33 us instead of 64 to start a child that
+// exits). The children that go on undo it with the step FreeCPUs.
+func (p *Program) pin() (unpin func()) {
+	if p.cpus == nil {
+		p.cpus = new(unix.CPUSet)
+	}
+	var cpu uint32
+	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
+	if errno != 0 || unix.SchedGetaffinity(0, p.cpus) != nil {
+		return func() {}
+	}
+	var one unix.CPUSet
+	one.Set(int(cpu))
+	if unix.SchedSetaffinity(0, &one) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.SchedSetaffinity(0, p.cpus) } // it was allowed before
+}
+
+// FreeCPUs adds a step that lets the process run where the host process may.
+// Every program that goes on to execve needs one; from is the outermost
+// program.
+func (p *Program) FreeCPUs(from *Program) {
+	if from.cpus == nil {
+		from.cpus = new(unix.CPUSet)
+	}
+	p.Do("free processors", "", unix.SYS_SCHED_SETAFFINITY, Int(0), Int(unsafe.Sizeof(*from.cpus)), Arg{v: uintptr(unsafe.Pointer(from.cpus))}).Try()
 }
 
 // wait reaps a child that is about to end by itself.
@@ -183,8 +229,37 @@ func become(id Identity) error {
 
 // Run executes the program in a new process and returns when that process has
 // ended: for programs that enter namespaces, open something, or clone the
-// process that is wanted and leave.
+// process that is wanted and leave. What it clones must not ask for a signal
+// at its parent's death: it is started by whichever thread calls, where that
+// is possible, since waking another costs as much as the start itself
+// (measured: 33 us instead of 64).
 func (s *Spawner) Run(p *Program, flags uint64) error {
+	if s.here {
+		return s.runHere(p, flags)
+	}
+	_, err := s.do(p, flags, true)
+	return err
+}
+
+func (s *Spawner) runHere(p *Program, flags uint64) error {
+	select {
+	case <-s.quit:
+		return ErrStopped
+	default:
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	mask, err := blockSignals()
+	if err != nil {
+		return err
+	}
+	r := newRequest(p, flags, true)
+	r.launch()
+	return errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
+}
+
+// RunOwn is Run from the spawner's own thread.
+func (s *Spawner) RunOwn(p *Program, flags uint64) error {
 	_, err := s.do(p, flags, true)
 	return err
 }
@@ -197,7 +272,7 @@ func (s *Spawner) Start(p *Program, flags uint64) (pid int, err error) {
 }
 
 func (s *Spawner) do(p *Program, flags uint64, reap bool) (int, error) {
-	r := &request{program: p, args: CloneArgs{flags | unix.CLONE_VFORK}.raw(), reap: reap, done: make(chan struct{})}
+	r := newRequest(p, flags, reap)
 	select {
 	case s.requests <- r:
 		<-r.done
