@@ -1,0 +1,101 @@
+// Package testenv says what this machine can test, and sees to it that tests
+// leave nothing behind. It is for tests only.
+//
+// A test that needs something asks with Need, which skips it with the reason
+// where that is missing. Where the name is listed in TEGMEN_TEST_REQUIRE
+// (separated by commas, or "all"), it fails instead: a green run cannot hide a
+// skip.
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A Feature is something that a test may need.
+type Feature struct {
+	Name  string // as in TEGMEN_TEST_REQUIRE
+	probe func() error
+}
+
+var (
+	// UserNS is a machine and account on which sandboxes can be made: user namespaces are allowed.
+	UserNS = Feature{"userns", probeSandbox}
+	// Root is a process that runs as root.
+	Root = Feature{"root", func() error {
+		if os.Geteuid() != 0 {
+			return errors.New("not root")
+		}
+		return nil
+	}}
+	// User is a process that does not run as root.
+	User = Feature{"user", func() error {
+		if os.Geteuid() == 0 {
+			return errors.New("root")
+		}
+		return nil
+	}}
+)
+
+// Program is a program in PATH.
+func Program(name string) Feature {
+	return Feature{name, func() error {
+		_, err := exec.LookPath(name)
+		return err
+	}}
+}
+
+// File is a file or directory of the host; it is required by its path.
+func File(path string) Feature {
+	return Feature{path, func() error {
+		_, err := os.Stat(path)
+		return err
+	}}
+}
+
+// Need skips the test, or fails it, when something is missing.
+func Need(t testing.TB, features ...Feature) {
+	t.Helper()
+	for _, f := range features {
+		err := f.probe()
+		if err == nil {
+			continue
+		}
+		if required(f.Name) {
+			t.Fatalf("%s is required here: %v", f.Name, err)
+		}
+		t.Skipf("needs %s: %v", f.Name, err)
+	}
+}
+
+func required(name string) bool {
+	list := strings.Split(os.Getenv("TEGMEN_TEST_REQUIRE"), ",")
+	return slices.Contains(list, name) || slices.Contains(list, "all") && name != Root.Name && name != User.Name
+}
+
+func probeSandbox() error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("sandboxes on %s", runtime.GOOS)
+	}
+	return tryUserNamespace()
+}
+
+// Main runs the tests of a package and then fails if they have left anything:
+// goroutines, descriptors, child processes, mounts. Use it in TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func Main(m *testing.M) int {
+	before := survey()
+	code := m.Run()
+	if leaks := before.leaks(); len(leaks) > 0 {
+		fmt.Fprintf(os.Stderr, "testenv: the tests left something behind:\n\t%s\n", strings.Join(leaks, "\n\t"))
+		return max(code, 1)
+	}
+	return code
+}
