@@ -55,7 +55,14 @@ type Cmd struct {
 	cause   atomic.Pointer[Outcome] // why the engine killed it
 	timing  Timing
 	io      streams
-	undo    []func() // when it has ended: timers
+	ended   chan struct{} // closed when it has been reaped; nil: Wait reaps
+	end     struct {
+		status syscall.WaitStatus
+		usage  syscall.Rusage
+		at     time.Time
+		err    error
+	}
+	undo []func() // when it has ended: timers
 }
 
 // WindowSize is the size of a terminal in characters.
@@ -164,9 +171,23 @@ func (c *Cmd) start() error {
 			return err
 		}
 		c.timing = c.process.timing()
+		// A sandbox that is told to end waits for its commands to be reaped,
+		// so that cannot depend on when, or whether, someone calls Wait.
+		c.ended = make(chan struct{})
+		go func() {
+			c.reap()
+			close(c.ended)
+		}()
 	}
 	c.io.start()
 	return nil
+}
+
+// reap waits for the process to end, and remembers how.
+func (c *Cmd) reap() {
+	c.end.status, c.end.usage, c.end.err = c.process.wait()
+	c.end.at = time.Now()
+	c.finish()
 }
 
 func (c *Cmd) check() error {
@@ -191,10 +212,10 @@ func (c *Cmd) check() error {
 func (c *Cmd) deadlines() {
 	wall := orDefault(c.Wall, c.sandbox.plan.limits.Wall)
 	if wall != Unlimited {
-		t := time.AfterFunc(wall, func() { c.end(Timeout) })
+		t := time.AfterFunc(wall, func() { c.kill(Timeout) })
 		c.undo = append(c.undo, func() { t.Stop() })
 	}
-	stop := context.AfterFunc(c.ctx, func() { c.end(Canceled) })
+	stop := context.AfterFunc(c.ctx, func() { c.kill(Canceled) })
 	c.undo = append(c.undo, func() { stop() })
 }
 
@@ -205,9 +226,9 @@ func (c *Cmd) finish() {
 	c.undo = nil
 }
 
-// end kills the command for a reason that goes into its Result; the first one
+// kill ends the command for a reason that goes into its Result; the first one
 // counts.
-func (c *Cmd) end(why Outcome) {
+func (c *Cmd) kill(why Outcome) {
 	c.cause.CompareAndSwap(nil, &why)
 	if !c.sandbox.plan.Spec.Keep {
 		c.sandbox.kill()
@@ -222,11 +243,7 @@ func (c *Cmd) Signal(sig syscall.Signal) error {
 	if c.process == nil {
 		return invalid("signal before start")
 	}
-	err := c.process.signal(sig)
-	if errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrClosed) {
-		return os.ErrProcessDone
-	}
-	return err
+	return c.process.signal(sig)
 }
 
 // Resize tells the command's terminal its new size.
@@ -243,9 +260,12 @@ func (c *Cmd) Wait() (*Result, error) {
 	if c.process == nil {
 		return nil, &Error{Op: "wait", Path: c.Name, Err: invalid("not started")}
 	}
-	status, usage, err := c.process.wait()
-	ended := time.Now()
-	c.finish()
+	if c.ended != nil {
+		<-c.ended
+	} else {
+		c.reap()
+	}
+	status, usage, err := c.end.status, c.end.usage, c.end.err
 	if c.whole {
 		if err := c.process.setupError(); err != nil {
 			c.io.abort()
@@ -260,7 +280,7 @@ func (c *Cmd) Wait() (*Result, error) {
 		return res, &Error{Op: "wait", Path: c.Name, Err: err}
 	}
 	res.Usage = Usage{
-		Wall: ended.Sub(c.started), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
+		Wall: c.end.at.Sub(c.started), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
 		MaxRSS: maxRSS(usage),
 	}
 	res.judge(status, c)

@@ -41,3 +41,15 @@ func (e *Engine) trial(ctx context.Context) Finding {
 // failed is a finding made from an error; the error has the remedy in it when
 // there is one.
 func failed(what string, err error) Finding { return Finding{What: what, Detail: err.Error()} }
+
+// kernelAtLeast compares the first two numbers of a release.
+func kernelAtLeast(release, first string) bool {
+	var major, minor, wantMajor, wantMinor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return false
+	}
+	if n, _ := fmt.Sscanf(first, "%d.%d", &wantMajor, &wantMinor); n < 2 {
+		return false
+	}
+	return major > wantMajor || major == wantMajor && minor >= wantMinor
+}

@@ -48,15 +48,3 @@ func (m *machine) diagnose() []Finding {
 	}
 	return out
 }
-
-// kernelAtLeast compares the first two numbers of a release.
-func kernelAtLeast(release, first string) bool {
-	var major, minor, wantMajor, wantMinor int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
-		return false
-	}
-	if n, _ := fmt.Sscanf(first, "%d.%d", &wantMajor, &wantMinor); n < 2 {
-		return false
-	}
-	return major > wantMajor || major == wantMajor && minor >= wantMinor
-}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"io/fs"
+
 	"github.com/tegmen-dev/tegmen/internal/layout"
 )
 
@@ -22,8 +24,8 @@ type Host struct {
 	Hard      map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
 
 	// Lookup finds a file of the host, following symbolic links but not the
-	// magic ones of /proc. Owner tells who it belongs to. Both are asked by
-	// Compile only.
+	// magic ones of /proc. Owner tells who it belongs to and what they allow.
+	// Both are asked by Compile only.
 	Lookup func(path string) (layout.Source, error)
-	Owner  func(path string) (uid, gid int, err error)
+	Owner  func(path string) (uid, gid int, mode fs.FileMode, err error)
 }

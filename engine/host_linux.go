@@ -110,10 +110,10 @@ func lookup(path string) (layout.Source, error) {
 	return layout.Source{Path: real, Dev: st.Dev, Ino: st.Ino, Dir: kind == unix.S_IFDIR}, nil
 }
 
-func owner(path string) (uid, gid int, err error) {
+func owner(path string) (uid, gid int, mode fs.FileMode, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
-		return 0, 0, &fs.PathError{Op: "stat", Path: path, Err: err}
+		return 0, 0, 0, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return int(st.Uid), int(st.Gid), nil
+	return int(st.Uid), int(st.Gid), fs.FileMode(st.Mode & 0o777), nil
 }

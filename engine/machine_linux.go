@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -115,8 +117,8 @@ func (m *machine) config(p *Plan) ns.Config {
 	return ns.Config{
 		Table:    p.table,
 		IDs:      p.ids.ns(),
-		Hostname: p.hostname,
-		ProcFD:   int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()),
+		Hostname: p.hostname, Name: p.Spec.Name,
+		ProcFD: int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()),
 	}
 }
 
@@ -237,22 +239,70 @@ func pidfdOpen(pid int) (*os.File, error) {
 }
 
 // waitFor waits in the runtime's poller, without a thread, and reaps.
+//
+// A guest that traces a command gets its end reported first, and by not asking
+// for it could keep it from us for ever. It has a moment, and is then killed.
 func waitFor(pidfd *os.File, pid int) (status syscall.WaitStatus, usage syscall.Rusage, err error) {
+	const patience = 100 * time.Millisecond
 	conn, err := pidfd.SyscallConn()
 	if err != nil {
 		return 0, usage, err
 	}
-	pollErr := conn.Read(func(uintptr) bool {
-		var got int
-		for {
-			got, err = syscall.Wait4(pid, &status, syscall.WNOHANG|unix.WALL, &usage)
-			if err != syscall.EINTR {
-				break
+	polled := false
+	for {
+		pollErr := conn.Read(func(uintptr) bool {
+			var got int
+			for {
+				got, err = syscall.Wait4(pid, &status, syscall.WNOHANG|unix.WALL, &usage)
+				if err != syscall.EINTR {
+					break
+				}
 			}
+			if got == 0 && err == nil && polled {
+				// It is dead, as polling says, and not ours to reap.
+				_ = pidfd.SetReadDeadline(time.Now().Add(patience)) // a pidfd has deadlines
+			}
+			polled = true
+			return got == pid || err != nil
+		})
+		if !errors.Is(pollErr, os.ErrDeadlineExceeded) {
+			return status, usage, errors.Join(pollErr, err)
 		}
-		return got == pid || err != nil
-	})
-	return status, usage, errors.Join(pollErr, err)
+		killTracer(pid)
+		if err := pidfd.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return status, usage, err
+		}
+	}
+}
+
+// killTracer kills the process that traces pid, if it is of the same sandbox:
+// a debugger on the host is let be.
+func killTracer(pid int) {
+	tracer := tracerOf(pid)
+	if tracer == 0 {
+		return
+	}
+	fd, err := unix.PidfdOpen(tracer, 0)
+	if err != nil {
+		return // it has ended
+	}
+	defer unix.Close(fd)
+	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", tracer))
+	ours, err2 := os.Readlink("/proc/self/ns/pid")
+	if err1 == nil && err2 == nil && theirs != ours && tracerOf(pid) == tracer {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it has ended
+	}
+}
+
+func tracerOf(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), "TracerPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, _ := strconv.Atoi(strings.TrimSpace(line)) // none: 0
+	return n
 }
 
 // reap waits for a child that is ending.
@@ -264,12 +314,15 @@ func reap(pid int) error {
 	}
 }
 
-// sendSignal cannot hit another process that has got the pid since.
+// sendSignal cannot hit another process that has got the pid since. Its error
+// is os.ErrProcessDone when the process has been reaped.
 func sendSignal(pidfd *os.File, sig syscall.Signal) error {
 	conn, err := pidfd.SyscallConn()
 	if err != nil {
-		return err
+		return os.ErrProcessDone
 	}
-	cerr := conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) })
-	return errors.Join(cerr, err)
+	if conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) }) != nil || err == unix.ESRCH {
+		return os.ErrProcessDone
+	}
+	return err
 }

@@ -117,9 +117,12 @@ func (p *Plan) decideUser(h Host) error {
 		// A guest is never host root. What it may write to belongs to its user.
 		id.hostUID, id.hostGID = nobody, nobody
 		if ws := p.Spec.FS.Workspace; ws != "" {
-			uid, gid, err := h.Owner(ws)
+			uid, gid, mode, err := h.Owner(ws)
 			if err != nil {
 				return workspaceError(ws, err)
+			}
+			if uid == 0 && mode.Perm()&0o002 == 0 {
+				return invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)
 			}
 			if uid != 0 {
 				id.hostUID, id.hostGID = uid, gid
@@ -143,7 +146,7 @@ func workspaceError(ws string, err error) error {
 func (p *Plan) decideFiles(h Host) error {
 	o := rootfs.Options{
 		UID: p.ids.uid, GID: p.ids.gid, Hostname: p.hostname, Proc: h.Proc,
-		TmpBytes: int64(p.limits.Tmp), TmpInodes: int64(p.limits.TmpFiles),
+		TmpBytes: tmpfsLimit(p.limits.Tmp), TmpInodes: tmpfsLimit(p.limits.TmpFiles),
 	}
 	var err error
 	if root := p.Spec.FS.Root; root == "" {
@@ -180,11 +183,19 @@ func invalidPath(err error) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
+// tmpfsLimit: 0 is no limit to a tmpfs.
+func tmpfsLimit[T Bytes | int](v T) int64 {
+	if v == Unlimited {
+		return 0
+	}
+	return int64(v)
+}
+
 func (p *Plan) mount(m Mount, h Host) error {
 	at := path.Clean(m.Target)
 	if m.Type == MountTmpfs {
 		size, mode := orDefault(m.Size, p.limits.Tmp), orDefault(m.Mode, 0o1777)
-		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: int64(size), Inodes: int64(p.limits.TmpFiles)})
+		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(p.limits.TmpFiles)})
 		return nil
 	}
 	src, err := h.Lookup(m.Source)

@@ -63,6 +63,10 @@ func (b *box) exec(r execRequest) (*process, error) {
 	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
 		return nil, errors.Join(err, p.closeReport())
 	}
+	if r.marked {
+		// Now, while it cannot have been reaped: later the pid may be another's.
+		p.uts, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", p.pid)) // none: it is dead already
+	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
 		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), p.closeReport())
 	}
@@ -129,9 +133,9 @@ func (p *process) signal(sig syscall.Signal) error { return sendSignal(p.pidfd, 
 // They are stopped first, until no running one is found, so that a fork bomb
 // cannot outrun the kill.
 func (p *process) killTree() error {
-	mark, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", p.pid))
-	if err != nil {
-		return p.signal(unix.SIGKILL) // it is ending, or was never marked
+	mark := p.uts
+	if mark == "" {
+		return p.signal(unix.SIGKILL) // it had ended before it could be looked at
 	}
 	stopped := make(map[int]bool)
 	for range 1000 {

@@ -10,7 +10,7 @@ import (
 // store it as JSON. The engine never writes into it. The zero Spec is the
 // tightest sandbox there is.
 type Spec struct {
-	Name     string   // a label for people; may be empty
+	Name     string   // a label for people, shown in the host's list of processes; may be empty
 	Hostname string   // inside; "" means "sandbox"
 	User     *User    // inside; nil means 1000:1000
 	FS       FS       // what files there are

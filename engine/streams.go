@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -19,6 +20,7 @@ type streams struct {
 	stdin  *os.File   // our end of its standard input, among ours
 	master *os.File   // of its terminal, among ours
 
+	reads          []*os.File // what is copied from, among ours
 	reading        sync.WaitGroup
 	stdout, stderr *capture // kept for the Result
 }
@@ -99,15 +101,39 @@ func (s *streams) output(w io.Writer) (*os.File, error) {
 // read copies until the end, also when w fails: the command is never blocked
 // by what its reader does.
 func (s *streams) read(from *os.File, w io.Writer) {
+	s.reads = append(s.reads, from)
 	s.reading.Add(1)
 	s.copies = append(s.copies, func() {
 		go func() {
 			defer s.reading.Done()
-			if _, err := io.Copy(w, from); err != nil {
-				_, _ = io.Copy(io.Discard, from)
+			_, err := io.Copy(w, from)
+			if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				_, err = io.Copy(io.Discard, from)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				drain(w, from)
 			}
 		}()
 	})
+}
+
+// drain copies what is in a pipe now, without waiting for more. However late
+// its turn comes, nothing that the command wrote is lost.
+func drain(w io.Writer, from *os.File) {
+	conn, err := from.SyscallConn()
+	if err != nil || from.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	buf := make([]byte, 64<<10)
+	for range 16 { // a pipe holds at most 1 MiB, by default
+		n := 0
+		if conn.Read(func(fd uintptr) bool { n, err = syscall.Read(int(fd), buf); return true }) != nil || err != nil || n <= 0 {
+			return
+		}
+		if _, err := w.Write(buf[:n]); err != nil {
+			return
+		}
+	}
 }
 
 func (s *streams) terminal(c *Cmd, out io.Writer) ([]*os.File, error) {
@@ -170,9 +196,12 @@ func (s *streams) wait(delay time.Duration) bool {
 	case <-done:
 	case <-t.C:
 		complete = false
+		for _, f := range s.reads {
+			_ = f.SetReadDeadline(time.Now()) // it is a pipe or a terminal, which have deadlines
+		}
+		<-done
 	}
 	s.closeOurs()
-	<-done // closed files end the copying
 	return complete
 }
 

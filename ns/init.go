@@ -23,6 +23,7 @@ type Config struct {
 	Table    layout.Table
 	IDs      IDs
 	Hostname string
+	Name     string // of the sandbox, for who lists processes on the host
 
 	ProcFD  int // the host's /proc, O_PATH: later steps have no path to it
 	PauseFD int // launch.Pause
@@ -92,7 +93,7 @@ func finish(p, outermost *launch.Program, c Config) {
 	p.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(2), launch.Int(^uint32(0)), launch.Int(0))
 	p.FreeCPUs(outermost)
 	p.Phase(launch.Exec)
-	p.Do("exec", "init", unix.SYS_EXECVEAT, launch.Int(1), p.Str(""), p.Strings([]string{"tegmen-init"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
+	p.Do("exec", "init", unix.SYS_EXECVEAT, launch.Int(1), p.Str(""), p.Strings([]string{"tegmen-init", c.Name}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
 }
 
 // loopback brings lo up; it is the only interface.

@@ -61,8 +61,8 @@ type Node struct {
 	NoExec   bool     // Tmpfs
 	Data     string   // File, Symlink
 	Mode     uint32   // Dir, File, Tmpfs, Static
-	Size     int64    // Tmpfs, Overlay: bytes
-	Inodes   int64    // Tmpfs, Overlay
+	Size     int64    // Tmpfs, Overlay: bytes; 0 is no limit, as the kernel has it
+	Inodes   int64    // Tmpfs, Overlay: likewise
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
 	Locked   []string // Proc: read-only
 }
@@ -163,11 +163,21 @@ func (n Node) String() string {
 	case File:
 		s += fmt.Sprintf(" (%d bytes)", len(n.Data))
 	case Tmpfs:
-		s += fmt.Sprintf(" (%d bytes, %d inodes, mode %o)", n.Size, n.Inodes, n.Mode)
+		s += fmt.Sprintf(" (%s, mode %o)", n.limits(), n.Mode)
 	case Overlay:
-		s += fmt.Sprintf(" over %s (%d bytes, %d inodes)", n.Source.Path, n.Size, n.Inodes)
+		s += fmt.Sprintf(" over %s (%s)", n.Source.Path, n.limits())
 	case Proc:
 		s += fmt.Sprintf(" (%d masked, %d read-only)", len(n.Masked), len(n.Locked))
 	}
 	return s
+}
+
+func (n Node) limits() string {
+	some := func(v int64, unit string) string {
+		if v == 0 {
+			return "any number of " + unit
+		}
+		return fmt.Sprintf("%d %s", v, unit)
+	}
+	return some(n.Size, "bytes") + ", " + some(n.Inodes, "inodes")
 }

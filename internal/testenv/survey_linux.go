@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // tryUserNamespace asks the kernel by making one.
@@ -24,12 +25,12 @@ func tryUserNamespace() error {
 type state struct {
 	fds, children []string
 	mounts        string
-	goroutines    int
+	goroutines    goleak.Option // those there are
 }
 
 func survey() state {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // compared only with itself
-	return state{fds: descriptors(), children: children(), mounts: string(mounts), goroutines: runtime.NumGoroutine()}
+	return state{fds: descriptors(), children: children(), mounts: string(mounts), goroutines: goleak.IgnoreCurrent()}
 }
 
 // leaks lists what there is now and was not before. Goroutines and children
@@ -60,9 +61,8 @@ func (s state) compare(now state) (leaks []string) {
 	if now.mounts != s.mounts {
 		leaks = append(leaks, "a mount")
 	}
-	if now.goroutines > s.goroutines {
-		buf := make([]byte, 64<<10)
-		leaks = append(leaks, fmt.Sprintf("%d goroutines:\n%s", now.goroutines-s.goroutines, buf[:runtime.Stack(buf, true)]))
+	if err := goleak.Find(s.goroutines); err != nil {
+		leaks = append(leaks, err.Error())
 	}
 	return leaks
 }

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/internal/layout"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// machineOf is a Host with a small file tree: paths to what they resolve to.
+func machineOf(h Host, files map[string]string) Host {
+	h.OS, h.Arch, h.Kernel = "linux", "amd64", "6.12.0"
+	h.Proc = []string{"bus", "cpuinfo", "fs", "irq", "kcore", "keys", "scsi", "sys", "sysrq-trigger", "timer_list"}
+	h.Hard = map[string]uint64{"nofile": 20000, "nproc": 1 << 62, "fsize": 1 << 63, "cpu": 1 << 63, "as": 1 << 63}
+	all := map[string]string{
+		"/usr": "/usr", "/bin": "/usr/bin", "/sbin": "/usr/sbin", "/lib": "/usr/lib", "/lib64": "/usr/lib64",
+		"/etc/ld.so.cache": "/etc/ld.so.cache", "/etc/localtime": "/usr/share/zoneinfo/Etc/UTC", "/etc/ssl/certs": "/etc/ssl/certs",
+		"/dev/null": "/dev/null", "/dev/zero": "/dev/zero", "/dev/full": "/dev/full",
+		"/dev/random": "/dev/random", "/dev/urandom": "/dev/urandom", "/dev/tty": "/dev/tty",
+	}
+	for k, v := range files {
+		all[k] = v
+	}
+	h.Lookup = func(path string) (layout.Source, error) {
+		to, ok := all[path]
+		if !ok {
+			return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
+		}
+		dir := !strings.Contains(filepath.Base(to), ".") && !strings.HasPrefix(to, "/dev/")
+		return layout.Source{Path: to, Dev: 1, Ino: uint64(len(to)), Dir: dir}, nil
+	}
+	h.Owner = func(path string) (int, int, fs.FileMode, error) {
+		if path == "/rooted" {
+			return 0, 0, 0o755, nil
+		}
+		if _, ok := all[path]; !ok {
+			return 0, 0, 0, &fs.PathError{Op: "stat", Path: path, Err: fs.ErrNotExist}
+		}
+		return 501, 502, 0o755, nil
+	}
+	return h
+}
+
+func TestPlanGolden(t *testing.T) {
+	home := map[string]string{"/home/u/proj": "/home/u/proj", "/link": "/home/u/proj", "/data": "/data", "/img": "/img", "/img/proc": "/img/proc", "/img/dev": "/img/dev", "/img/tmp": "/img/tmp"}
+	user, root := Host{UID: 1234, GID: 1235}, Host{Become: true, Mount: true}
+	for _, c := range []struct {
+		name string
+		host Host
+		spec Spec
+	}{
+		{"zero", user, Spec{}},
+		{"root", root, Spec{}},
+		{"workspace", root, Spec{FS: FS{Workspace: "/link"}}},
+		{"mounts", user, Spec{
+			Hostname: "h", User: &User{}, Env: []string{"PATH=/x", "A=b"}, Keep: true, Degrade: []Protection{ProtectMemory},
+			Limits: Limits{Wall: time.Second, Memory: 64 * MiB, Files: 100, Pids: Unlimited, Tmp: Unlimited},
+			FS: FS{Mounts: []Mount{
+				{Type: MountBind, Source: "/data", Target: "/etc", ReadOnly: true},
+				{Type: MountBind, Source: "/data", Target: "/tmp/a/b"},
+				{Type: MountTmpfs, Target: "/workspace", Size: MiB, Mode: 0o700},
+			}},
+		}},
+		{"directory", user, Spec{FS: FS{Root: "/img"}}},
+		{"overlay", user, Spec{FS: FS{Root: "/img", Overlay: true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Compile(c.spec, machineOf(c.host, home))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", "plan", c.name+".txt"), p.String())
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestCompileDoesNotShareTheSpec(t *testing.T) {
+	s := Spec{Env: []string{"A=1"}, User: &User{UID: 5, GID: 6}}
+	p, err := Compile(s, machineOf(Host{UID: 1}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.String()
+	s.Env[0], s.User.UID = "A=2", 7
+	if p.String() != before || p.Spec.Env[0] != "A=1" || p.Spec.User.UID != 5 {
+		t.Error("changing the Spec changed the Plan")
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	files := map[string]string{"/evil": "/", "/file": "/file.txt", "/bad": "/bad", "/bad/proc": "/etc", "/bad/dev": "/bad/dev", "/bad/tmp": "/bad/tmp", "/bare": "/bare"}
+	bind := func(src, dst string) Spec {
+		return Spec{FS: FS{Mounts: []Mount{{Type: MountBind, Source: src, Target: dst}}}}
+	}
+	for _, c := range []struct {
+		name string
+		spec Spec
+		is   error
+		says string
+	}{
+		{"root bound", bind("/", "/x"), ErrInvalid, "the whole host"},
+		{"root by another name", bind("/.//", "/x"), ErrInvalid, "the whole host"},
+		{"link to root", bind("/evil", "/x"), ErrInvalid, "the whole host"},
+		{"relative source", bind("x", "/x"), ErrInvalid, "not an absolute path"},
+		{"missing source", bind("/nope", "/x"), ErrInvalid, "/nope"},
+		{"relative target", bind("/usr", "x"), ErrInvalid, "not an absolute path"},
+		{"target root", bind("/usr", "/"), ErrInvalid, "root"},
+		{"target proc", bind("/usr", "/proc/sys"), ErrInvalid, "belongs to the sandbox"},
+		{"target dev", bind("/usr", "/dev"), ErrInvalid, "belongs to the sandbox"},
+		{"unknown type", Spec{FS: FS{Mounts: []Mount{{Type: "nfs", Target: "/x"}}}}, ErrInvalid, "neither bind nor tmpfs"},
+		{"same target twice", Spec{FS: FS{Mounts: []Mount{{Type: MountTmpfs, Target: "/x"}, {Type: MountTmpfs, Target: "/x/"}}}}, ErrInvalid, "given twice"},
+		{"tmpfs with source", Spec{FS: FS{Mounts: []Mount{{Type: MountTmpfs, Source: "/usr", Target: "/x"}}}}, ErrInvalid, "no source"},
+		{"overlay of the host", Spec{FS: FS{Overlay: true}}, ErrInvalid, "without a root"},
+		{"missing workspace", Spec{FS: FS{Workspace: "/nope"}}, ErrInvalid, "/nope"},
+		{"workspace is a file", Spec{FS: FS{Workspace: "/file"}}, ErrInvalid, "not a directory"},
+		{"workspace is the system", Spec{FS: FS{Workspace: "/usr"}}, ErrInvalid, "the system's"},
+		{"image with a link for /proc", Spec{FS: FS{Root: "/bad"}}, ErrInvalid, "/proc is not a directory"},
+		{"image without /proc", Spec{FS: FS{Root: "/bare"}}, ErrInvalid, "has no directory /proc"},
+		{"negative limit", Spec{Limits: Limits{Pids: -1}}, ErrInvalid, "pids"},
+		{"too few files", Spec{Limits: Limits{Files: 2}}, ErrInvalid, "too few"},
+		{"above the hard limit", Spec{Limits: Limits{Files: 50000}}, ErrInvalid, "hard limit of 20000"},
+		{"environment", Spec{Env: []string{"novalue"}}, ErrInvalid, "NAME=value"},
+		{"NUL", Spec{Env: []string{"A=\x00"}}, ErrInvalid, "NUL"},
+		{"hostname", Spec{Hostname: "a b"}, ErrInvalid, "hostname"},
+		{"user", Spec{User: &User{UID: -1}}, ErrInvalid, "ids are from 0"},
+		{"degrade", Spec{Degrade: []Protection{"everything"}}, ErrInvalid, "everything"},
+		{"memory", Spec{Limits: Limits{Memory: MiB}}, ErrUnsupported, "degrade memory"},
+		{"cpus", Spec{Limits: Limits{CPUs: 1.5}}, ErrUnsupported, "cpus=1.5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Compile(c.spec, machineOf(Host{UID: 1}, files))
+			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, %v; want %v that says %q", p, err, c.is, c.says)
+			}
+		})
+	}
+}
+
+func TestRootThatCannotBecomeAnyone(t *testing.T) {
+	if _, err := Compile(Spec{}, machineOf(Host{}, nil)); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported: a guest is never host root", err)
+	}
+	if _, err := Compile(Spec{}, machineOf(Host{Contained: true}, nil)); err != nil {
+		t.Errorf("got %v: uid 0 of a user namespace is not host root", err)
+	}
+}
+
+func TestWorkspaceOfRoot(t *testing.T) {
+	s := Spec{FS: FS{Workspace: "/rooted"}}
+	files := map[string]string{"/rooted": "/rooted"}
+	if _, err := Compile(s, machineOf(Host{Become: true}, files)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "chown") {
+		t.Errorf("got %v: the guest is not root and could not write there", err)
+	}
+}
+
+func TestValidateReportsEverything(t *testing.T) {
+	err := Spec{Hostname: "?", Limits: Limits{Pids: -1, Tmp: -1}, Env: []string{"x"}}.Validate()
+	for _, want := range []string{"hostname", "pids", "tmp", "environment"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not mention %s", err, want)
+		}
+	}
+}
+
+func TestMergeEnv(t *testing.T) {
+	got := strings.Join(mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=4", "C=5"}), " ")
+	if want := "A=1 B=3 C=5"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestKernelAtLeast(t *testing.T) {
+	for _, c := range []struct {
+		release string
+		want    bool
+	}{{"5.14.0-70.el9", true}, {"5.13.19", false}, {"6.1.0-18-amd64", true}, {"4.19", false}, {"10.0", true}, {"odd", false}} {
+		if got := kernelAtLeast(c.release, "5.14"); got != c.want {
+			t.Errorf("%s: %v", c.release, got)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
+
+// alive lists processes of the host whose command line contains a marker.
+func alive(t testing.TB, marker string) (pids []string) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(marker)) {
+			pids = append(pids, filepath.Base(filepath.Dir(name)))
+		}
+	}
+	return pids
+}
+
+// gone waits until no process with the marker is left.
+func gone(t testing.TB, marker string) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		left := alive(t, marker)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still alive: %v", left)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// leaveBehind are scripts that start a process which outlives its parent. The
+// marker is an argument of the process; each prints "ready" when it runs.
+var leaveBehind = map[string]string{
+	"background":    `sleep %[1]s & echo ready`,
+	"setsid":        `setsid sleep %[1]s & echo ready`,
+	"double fork":   `(setsid sh -c 'sleep %[1]s & exit 0' &) ; echo ready`,
+	"ignores TERM":  `(trap '' TERM INT HUP; sleep %[1]s) & echo ready`,
+	"closes output": `sleep %[1]s >/dev/null 2>&1 </dev/null & echo ready`,
+	"new group":     `set -m; sleep %[1]s & echo ready`,
+}
+
+// marker is a number of seconds to sleep that is used nowhere else.
+func marker(n int) string { return fmt.Sprintf("%d.%04d", 7000+os.Getpid()%1000, n) }
+
+func TestNothingSurvivesClose(t *testing.T) {
+	eng := open(t)
+	n := 0
+	for name, script := range leaveBehind {
+		n++
+		mark := marker(n)
+		t.Run(name, func(t *testing.T) {
+			box := start(t, eng, engine.Spec{})
+			begin := time.Now()
+			res := run(t, box, "sh", "-c", fmt.Sprintf(script, mark))
+			if got := strings.TrimSpace(string(res.Stdout)); got != "ready" || res.Outcome != engine.OK {
+				t.Fatalf("%s, stdout %q, stderr %s", res.Outcome, got, res.Stderr)
+			}
+			if d := time.Since(begin); d > 5*time.Second {
+				t.Errorf("Wait took %v: it waited for what was left behind", d)
+			}
+			if len(alive(t, mark)) == 0 {
+				t.Fatal("the process to be left behind does not run, so the test shows nothing")
+			}
+			if err := box.Close(); err != nil {
+				t.Fatal(err)
+			}
+			// Close has waited: it is gone now, not soon.
+			if left := alive(t, mark); len(left) > 0 {
+				t.Errorf("alive after Close: %v", left)
+			}
+		})
+	}
+}
+
+func TestOutputHeldOpenIsReported(t *testing.T) {
+	box := sandbox(t, engine.Spec{})
+	if res := run(t, box, "sh", "-c", "sleep 1000 & echo hi"); !res.Detached || string(res.Stdout) != "hi\n" {
+		t.Errorf("detached %v, stdout %q", res.Detached, res.Stdout)
+	}
+	if res := run(t, box, "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo hi"); res.Detached {
+		t.Error("detached, though nothing holds the output")
+	}
+	// However short the delay: what was written before the end is there.
+	for i := range 50 {
+		cmd := box.Command("sh", "-c", "sleep 1000 & echo hi")
+		cmd.WaitDelay = 1
+		if res, err := cmd.Run(); err != nil || string(res.Stdout) != "hi\n" {
+			t.Fatalf("run %d: %q, %v", i, res.Stdout, err)
+		}
+	}
+}
+
+func TestTimeoutEndsTheSandbox(t *testing.T) {
+	box := sandbox(t, engine.Spec{})
+	mark := marker(100)
+	cmd := box.Command("sh", "-c", "echo partial; sleep "+mark)
+	cmd.Wall = 200 * time.Millisecond
+	res, err := cmd.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Outcome != engine.Timeout || string(res.Stdout) != "partial\n" {
+		t.Errorf("%s, stdout %q; want timeout and what was written before", res.Outcome, res.Stdout)
+	}
+	<-box.Done()
+	gone(t, mark)
+	if _, err := box.Command("true").Run(); err == nil {
+		t.Error("a command ran in a sandbox that has ended")
+	}
+}
+
+// With Keep, a timeout or cancel takes the command and all that descends from
+// it, wherever it has gone, and nothing else.
+func TestKeepKillsOnlyTheTree(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	other := box.Command("cat")
+	stdin, stdinW := io.Pipe()
+	other.Stdin = stdin
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := 200
+	for name, script := range leaveBehind {
+		n++
+		mark := marker(n)
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cmd := box.CommandContext(ctx, "sh", "-c", fmt.Sprintf(script, mark)+"; sleep "+mark)
+			lines, w := io.Pipe()
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(lines, make([]byte, 5)); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = io.Copy(io.Discard, lines) }() // until closed below
+			cancel()
+			res, err := cmd.Wait()
+			_ = w.Close()
+			if err != nil || res.Outcome != engine.Canceled {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			gone(t, mark)
+		})
+	}
+	if err := stdinW.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := other.Wait(); err != nil || res.Outcome != engine.OK {
+		t.Errorf("the other command: %+v, %v", res, err)
+	}
+	if got := output(t, box, "echo alive"); got != "alive" {
+		t.Errorf("the sandbox: %q", got)
+	}
+}
+
+func TestCanceledBeforeStart(t *testing.T) {
+	box := sandbox(t, engine.Spec{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := box.CommandContext(ctx, "true").Run(); !strings.Contains(fmt.Sprint(err), "canceled") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// hostToBeKilled starts sandboxes and commands in all phases of their lives
+// until it is killed.
+func hostToBeKilled() {
+	mark := os.Args[1]
+	eng, err := engine.Open(engine.Options{})
+	if err != nil {
+		panic(err)
+	}
+	spec := engine.Spec{Name: "killed-" + mark, Keep: true}
+	for i := range 2 {
+		go func() {
+			for {
+				box, err := eng.Start(context.Background(), spec)
+				if err != nil {
+					panic(err)
+				}
+				for range 3 {
+					cmd := box.Command("sh", "-c", "(setsid sleep "+mark+" &); exec sleep "+mark)
+					cmd.Stdout = io.Discard
+					if err := cmd.Start(); err != nil {
+						panic(err)
+					}
+				}
+				if i == 0 {
+					if err := box.Close(); err != nil {
+						panic(err)
+					}
+				}
+				fmt.Println("started")
+			}
+		}()
+	}
+	select {}
+}
+
+func TestNothingSurvivesTheHost(t *testing.T) {
+	testenv.Need(t, testenv.UserNS)
+	for i := range 8 {
+		mark := marker(300 + i)
+		host := exec.Command("/proc/self/exe", mark)
+		host.Env = append(os.Environ(), "TEGMEN_TEST_HELPER=host")
+		host.Stderr = os.Stderr
+		out, err := host.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := host.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// Killed after a number of starts, so at another point each time.
+		if _, err := io.ReadFull(out, make([]byte, len("started\n")*(1+i))); err != nil {
+			t.Fatal(err)
+		}
+		if len(alive(t, mark)) == 0 {
+			t.Fatal("nothing runs that could survive")
+		}
+		if err := host.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = host.Wait() // killed
+		gone(t, mark)
+	}
+}
