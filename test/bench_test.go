@@ -3,111 +3,219 @@
 package test
 
 import (
-	"context"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
+var tableFile = flag.String("table", "", "write the table of measurements to this file, in Markdown")
+
 // contest times rivals in turn, so that whatever else the machine does hits
-// them alike, and returns the median of each.
-func contest(tb testing.TB, rounds int, rivals ...func()) []time.Duration {
+// all of them alike, and returns the median of each.
+func contest(rounds int, rivals ...func()) []time.Duration {
 	times := make([][]time.Duration, len(rivals))
-	for range rounds {
-		for i, f := range rivals {
+	for i := range rounds + rounds/10 {
+		for j, f := range rivals {
 			begin := time.Now()
 			f()
-			times[i] = append(times[i], time.Since(begin))
+			if i >= rounds/10 { // the first ones warm up
+				times[j] = append(times[j], time.Since(begin))
+			}
 		}
 	}
 	med := make([]time.Duration, len(rivals))
 	for i := range times {
-		slices.Sort(times[i])
-		med[i] = times[i][rounds/2]
+		med[i] = median(times[i])
 	}
 	return med
 }
 
-func BenchmarkQuick(b *testing.B) {
-	dir := b.TempDir()
-	os.Chmod(dir, 0o755)
-	os.Chmod(filepath.Dir(dir), 0o755)
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// row is a line of the table: ours against a peer's, and what was aimed for.
+type row struct {
+	work, peer   string
+	ours, theirs time.Duration
+	bar          float64
+}
+
+func (r row) ratio() float64 { return float64(r.ours) / float64(r.theirs) }
+
+func (r row) String() string {
+	verdict := "met"
+	if r.ratio() > r.bar {
+		verdict = "missed"
+	}
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.2f | %.2f %s |", r.work, r.peer, us(r.ours), us(r.theirs), r.ratio(), r.bar, verdict)
+}
+
+// BenchmarkTable measures against peers and floors in the same run. It is not
+// a test of speed: it prints, and people read.
+func BenchmarkTable(b *testing.B) {
+	testenv.Need(b, testenv.UserNS, testenv.Program("bwrap"), testenv.Program("unshare"))
+	w := newBench(b)
+	rows := slices.Concat(w.cold(), w.ready(), w.shell(), w.heap(), w.mounts())
+	many := w.many(500)
+	var t strings.Builder
+	fmt.Fprintln(&t, "| work | against | µs | peer µs | ratio | at most |\n|---|---|---|---|---|---|")
+	for _, r := range rows {
+		fmt.Fprintln(&t, r)
+	}
+	fmt.Fprintf(&t, "\n%s\n", many)
+	b.Logf("\n%s", t.String())
+	if *tableFile != "" {
+		if err := os.WriteFile(*tableFile, []byte(t.String()), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bench is the static no-op and what runs it.
+type bench struct {
+	testing.TB
+	dir, noop string
+	null      *os.File
+}
+
+func newBench(tb testing.TB) *bench {
+	dir := shared(tb)
 	noop, err := Noop(dir)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	eng, err := engine.Open(engine.Options{})
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer eng.Close()
-	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/b", ReadOnly: true}}}}
-	plan, err := eng.Compile(spec)
+	tb.Cleanup(func() { _ = null.Close() })
+	return &bench{tb, dir, noop, null}
+}
+
+func (w *bench) spec() engine.Spec {
+	return engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: w.dir, Target: "/noop", ReadOnly: true}}}}
+}
+
+func (w *bench) run(box *engine.Sandbox) {
+	c := box.Command("/noop/noop")
+	c.Stdin, c.Stdout, c.Stderr = w.null, w.null, w.null
+	if res, err := c.Run(); err != nil || res.Outcome != engine.OK {
+		w.Fatalf("%+v, %v", res, err)
+	}
+}
+
+// whole makes a sandbox, runs the no-op in it and ends it.
+func (w *bench) whole(eng *engine.Engine, plan *engine.Plan) {
+	box, err := eng.StartPlan(w.Context(), plan)
 	if err != nil {
-		b.Fatal(err)
+		w.Fatal(err)
 	}
-	ctx := context.Background()
-	discard, _ := os.OpenFile("/dev/null", os.O_WRONLY, 0)
-	cold := func() {
-		box, err := eng.StartPlan(ctx, plan)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c := box.Command("/b/noop")
-		c.Stdout, c.Stderr = discard, discard
-		if res, err := c.Run(); err != nil || res.Outcome != engine.OK {
-			b.Fatal(res, err)
-		}
-		if err := box.Close(); err != nil {
-			b.Fatal(err)
-		}
+	w.run(box)
+	if err := box.Close(); err != nil {
+		w.Fatal(err)
 	}
-	bwrap := func() {
-		args := []string{"--unshare-all", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/workspace", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
-			"--symlink", "usr/sbin", "/sbin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache",
-			"--ro-bind", "/etc/alternatives", "/etc/alternatives", "--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs", "--ro-bind", dir, "/b", "/b/noop"}
-		if err := exec.Command("bwrap", args...).Run(); err != nil {
-			b.Fatal(err)
+}
+
+func (w *bench) command(name string, args ...string) {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		w.Fatalf("%s: %v: %s", name, err, out)
+	}
+}
+
+// bwrapArgs make the view that the zero Spec has.
+func (w *bench) bwrapArgs() []string {
+	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox",
+		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/workspace", "--ro-bind", "/usr", "/usr", "--ro-bind", w.dir, "/noop"}
+	for _, d := range []string{"/bin", "/sbin", "/lib", "/lib64"} {
+		if to, err := os.Readlink(d); err == nil {
+			args = append(args, "--symlink", to, d)
 		}
 	}
-	plain := func() {
-		pid, err := syscall.ForkExec(noop, []string{"noop"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		var ws syscall.WaitStatus
-		syscall.Wait4(pid, &ws, 0, nil)
+	for _, f := range []string{"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates"} {
+		args = append(args, "--ro-bind-try", f, f)
 	}
-	osexec := func() {
-		if err := exec.Command(noop).Run(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	box, err := eng.StartPlan(ctx, plan)
+	return args
+}
+
+func (w *bench) cold() []row {
+	eng := open(w)
+	plan, err := eng.Compile(w.spec())
 	if err != nil {
-		b.Fatal(err)
+		w.Fatal(err)
 	}
-	ready := func() {
-		c := box.Command("/b/noop")
-		c.Stdout, c.Stderr = discard, discard
-		if res, err := c.Run(); err != nil || res.Outcome != engine.OK {
-			b.Fatal(res, err)
-		}
+	m := contest(300,
+		func() { w.whole(eng, plan) },
+		func() { w.command("bwrap", append(w.bwrapArgs(), "/noop/noop")...) },
+		func() { w.command("unshare", "-UrmpinuCf", "--mount-proc", w.noop) },
+		w.vfork)
+	const work = "start, static no-op, end: all namespaces, library call"
+	return []row{
+		{work, "`bwrap --unshare-all`, same view", m[0], m[1], 0.20},
+		{work, "`unshare -UrmpinuCf --mount-proc`", m[0], m[2], 0.35},
+		{work, "vfork and exec, no sandbox", m[0], m[3], 2.6},
 	}
-	unshare := func() {
-		if err := exec.Command("unshare", "-UrmpinuCf", "--mount-proc", noop).Run(); err != nil {
-			b.Fatal(err)
-		}
+}
+
+// vfork is what the Go runtime can do at best without a sandbox.
+func (w *bench) vfork() {
+	pid, err := syscall.ForkExec(w.noop, []string{"noop"}, &syscall.ProcAttr{Files: []uintptr{w.null.Fd(), w.null.Fd(), w.null.Fd()}})
+	if err != nil {
+		w.Fatal(err)
 	}
-	m := contest(b, 300, cold, bwrap, plain, osexec, ready, unshare)
-	b.Logf("cold %v bwrap %v plain %v osexec %v ready %v unshare %v", m[0], m[1], m[2], m[3], m[4], m[5])
-	r := func(a, c int) float64 { return float64(m[a]) / float64(m[c]) }
-	b.Logf("cold/bwrap %.3f (0.20)  cold/unshare %.3f (0.35) cold/plain %.2f (2.6)  ready/osexec %.2f (1.25)", r(0, 1), r(0, 5), r(0, 2), r(4, 3))
-	b.Logf("%+v", box.Timing())
+	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *bench) ready() []row {
+	box := start(w, open(w), w.spec())
+	m := contest(1000,
+		func() { w.run(box) },
+		func() {
+			c := exec.Command(w.noop)
+			c.Stdin, c.Stdout, c.Stderr = w.null, w.null, w.null
+			if err := c.Run(); err != nil {
+				w.Fatal(err)
+			}
+		})
+	return []row{{"command in a ready sandbox, static no-op", "os/exec, no sandbox", m[0], m[1], 1.25}}
+}
+
+func (w *bench) shell() []row {
+	tegmen := filepath.Join(w.dir, "tegmen")
+	empty := filepath.Join(w.dir, "empty")
+	if err := os.WriteFile(empty+".go", []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		w.Fatal(err)
+	}
+	w.build(tegmen, "../cmd/tegmen")
+	w.build(empty, empty+".go")
+	m := contest(200,
+		func() { w.command(tegmen, "run", "--", "/bin/true") },
+		func() { w.command("bwrap", append(w.bwrapArgs(), "/bin/true")...) },
+		func() { w.command(empty) })
+	return []row{
+		{"`tegmen run -- /bin/true` from outside", "`bwrap`, same view", m[0], m[1], 0.90},
+		{"(an empty Go program)", "`bwrap`, same view", m[2], m[1], 0.60},
+	}
+}
+
+func (w *bench) build(out, what string) {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, what)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("go build %s: %v: %s", what, err, msg)
+	}
 }

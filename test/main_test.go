@@ -14,7 +14,8 @@ import (
 // helpers are what copies of this test binary do, named by TEGMEN_TEST_HELPER:
 // what cannot be done in the test's own process.
 var helpers = map[string]func(){
-	"host": hostToBeKilled,
+	"host":  hostToBeKilled,
+	"bench": benchHost,
 }
 
 func TestMain(m *testing.M) {

@@ -33,6 +33,7 @@ const patience = 10 * time.Second
 // [root] and the commands of scriptCommands.
 func TestScripts(t *testing.T) {
 	path := commandDir(t) + ":" + os.Getenv("PATH")
+	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves its directory there when -run picks some scripts
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/cli",
 		UpdateScripts:       *update,

@@ -128,7 +128,7 @@ func TestStartExecs(t *testing.T) {
 	if ws := waitStatus(t, pid); ws.ExitStatus() != 7 {
 		t.Errorf("status %v, want exit 7", ws)
 	}
-	if s := p.Stamps(); len(s) != 1 || s[0].Phase != launch.Exec || s[0].Cycles == 0 {
+	if s := p.Stamps(); len(s) != 2 || s[1].Phase != launch.Exec || s[1].Cycles <= s[0].Cycles {
 		t.Errorf("stamps %v", s)
 	}
 }

@@ -83,6 +83,7 @@ type Program struct {
 	kept   []any
 	cpus   *unix.CPUSet // where the host's thread may run
 	phase  Phase
+	began  uint64 // cycles, before the clone
 	report report
 }
 
@@ -260,9 +261,12 @@ type Stamp struct {
 }
 
 // Stamps lists the steps that have run, p's own and those of its children, in
-// program order.
+// program order. The first is the clone that started it all.
 func (p *Program) Stamps() []Stamp {
 	var out []Stamp
+	if p.began != 0 {
+		out = append(out, Stamp{What: "clone", Phase: Namespaces, Cycles: p.began})
+	}
 	n := 0
 	for i := range p.steps {
 		if s := &p.steps[i]; s.tsc != 0 {

@@ -142,6 +142,7 @@ func blockSignals() (before unix.Sigset_t, err error) {
 func (r *request) launch() {
 	r.program.link()
 	unpin := r.program.pin()
+	r.program.began = cycles()
 	pid := vfork(&r.args, &r.program.steps[0], &r.program.report)
 	unpin()
 	if pid > ^uintptr(4095) {
