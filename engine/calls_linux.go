@@ -37,7 +37,7 @@ func (id identity) ns() ns.IDs {
 func (p *Plan) nsRlimits() []ns.Rlimit {
 	out := make([]ns.Rlimit, len(p.rlimits))
 	for i, l := range p.rlimits {
-		out[i] = ns.Rlimit{Name: l.name, Value: l.value}
+		out[i] = ns.Rlimit{Name: l.name, Soft: l.soft, Hard: l.hard}
 	}
 	return out
 }

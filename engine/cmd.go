@@ -296,13 +296,12 @@ func (r *Result) judge(status syscall.WaitStatus, c *Cmd) {
 	}
 	cause := c.cause.Load()
 	killed := r.Signal == syscall.SIGKILL
-	limit := c.sandbox.plan.limits.CPUTime
 	switch {
 	case killed && cause != nil:
 		r.Outcome = *cause
 	case killed && c.sandbox.ending():
 		r.Outcome = Lost
-	case killed && limit != Unlimited && r.Usage.User+r.Usage.System >= limit.Truncate(time.Second):
+	case r.usedUp(c.sandbox.plan.limits.CPUTime):
 		r.Outcome = CPU
 	case r.Signal != 0:
 		r.Outcome = Signaled
@@ -311,6 +310,20 @@ func (r *Result) judge(status syscall.WaitStatus, c *Cmd) {
 	default:
 		r.Outcome = OK
 	}
+}
+
+// usedUp tells whether the kernel ended the command at its limit of CPU time:
+// by SIGXCPU, or by SIGKILL a second later. The kernel counts by ticks and its
+// report is exact, so what is reported may be a little less than the limit.
+func (r *Result) usedUp(limit time.Duration) bool {
+	used := r.Usage.User + r.Usage.System
+	switch r.Signal {
+	case syscall.SIGXCPU:
+		return used >= limit-limit/10
+	case syscall.SIGKILL:
+		return used >= limit && limit != Unlimited
+	}
+	return false
 }
 
 // OutcomeError is a command that did not end OK, where an error is wanted.

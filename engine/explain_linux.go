@@ -17,6 +17,9 @@ func (m *machine) explain(err error) error {
 	if !errors.As(err, &step) {
 		return err
 	}
+	if step.What == "find mount point" && errors.Is(err, unix.ENOENT) {
+		return invalid("mount point %s does not exist, and nothing is made in what is the host's: create it there, or use an overlay", step.Path)
+	}
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {
 	case step.What == "start process" && errors.Is(err, unix.ENOSPC):

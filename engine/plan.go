@@ -44,10 +44,11 @@ type identity struct {
 	hostUID, hostGID int
 }
 
-// rlimit is soft and hard alike.
+// rlimit is a resource limit by its name in ulimit. The guest cannot raise it
+// above hard.
 type rlimit struct {
-	name  string
-	value uint64
+	name       string
+	soft, hard uint64
 }
 
 const nobody = 65534
@@ -117,12 +118,9 @@ func (p *Plan) decideUser(h Host) error {
 		// A guest is never host root. What it may write to belongs to its user.
 		id.hostUID, id.hostGID = nobody, nobody
 		if ws := p.Spec.FS.Workspace; ws != "" {
-			uid, gid, mode, err := h.Owner(ws)
+			uid, gid, _, err := h.Owner(ws)
 			if err != nil {
-				return workspaceError(ws, err)
-			}
-			if uid == 0 && mode.Perm()&0o002 == 0 {
-				return invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)
+				return nil // decideFiles says what is wrong with it
 			}
 			if uid != 0 {
 				id.hostUID, id.hostGID = uid, gid
@@ -134,13 +132,6 @@ func (p *Plan) decideUser(h Host) error {
 	}
 	p.ids = id
 	return nil
-}
-
-func workspaceError(ws string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return invalid("workspace %s: no such directory", ws)
-	}
-	return err
 }
 
 func (p *Plan) decideFiles(h Host) error {
@@ -155,30 +146,59 @@ func (p *Plan) decideFiles(h Host) error {
 		p.table, err = rootfs.Directory(h.Lookup, root, p.Spec.FS.Overlay, o)
 	}
 	if err != nil {
-		return invalidPath(err)
+		return hostError("root", p.Spec.FS.Root, err)
 	}
-	var errs []error
+	binds, err := p.binds(h)
+	if err != nil {
+		return err
+	}
 	// As docker does: what stands deeper comes later, in whatever order it was given.
-	mounts := slices.SortedStableFunc(slices.Values(p.Spec.FS.Mounts), func(a, b Mount) int {
-		return layout.Depth(path.Clean(a.Target)) - layout.Depth(path.Clean(b.Target))
-	})
-	for _, m := range mounts {
-		errs = append(errs, p.mount(m, h))
+	slices.SortStableFunc(binds, func(a, b layout.Node) int { return layout.Depth(a.Path) - layout.Depth(b.Path) })
+	for _, n := range binds {
+		p.table = p.table.Add(n)
 	}
-	p.Dir = rootfs.Workspace
-	if ws := p.Spec.FS.Workspace; ws != "" {
-		errs = append(errs, p.workspace(ws, h))
-	} else if !p.table.Has(rootfs.Workspace) {
+	switch {
+	case p.Spec.FS.Workspace != "":
+		p.Dir = filepath.Clean(p.Spec.FS.Workspace)
+	case p.table.Has(rootfs.Workspace):
+		p.Dir = rootfs.Workspace
+	default:
 		p.Dir = "/tmp"
 	}
 	p.table.Sort()
-	return errors.Join(errs...)
+	return nil
 }
 
-// invalidPath makes a missing or odd path of a Spec the caller's mistake.
-func invalidPath(err error) error {
+// binds are the mounts that the Spec asks for, the workspace among them.
+func (p *Plan) binds(h Host) (nodes []layout.Node, err error) {
+	var errs []error
+	for _, m := range p.Spec.FS.Mounts {
+		n, err := p.mount(m, h)
+		nodes, errs = append(nodes, n), append(errs, err)
+	}
+	if ws := p.Spec.FS.Workspace; ws != "" {
+		at, err := p.workspace(ws, h)
+		nodes, errs = append(nodes, at...), append(errs, err)
+	}
+	seen := make(map[string]bool)
+	for _, n := range nodes {
+		if seen[n.Path] && n.Path != "" {
+			errs = append(errs, invalid("mount %s: given twice", n.Path))
+		}
+		seen[n.Path] = true
+	}
+	return nodes, errors.Join(errs...)
+}
+
+// hostError makes a path of the host that is missing or odd the caller's
+// mistake, in the caller's words.
+func hostError(what, path string, err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%w: %s %s: %w", ErrInvalid, what, path, pe.Err)
 	}
 	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
@@ -191,47 +211,59 @@ func tmpfsLimit[T Bytes | int](v T) int64 {
 	return int64(v)
 }
 
-func (p *Plan) mount(m Mount, h Host) error {
+func (p *Plan) mount(m Mount, h Host) (layout.Node, error) {
 	at := path.Clean(m.Target)
 	if m.Type == MountTmpfs {
 		size, mode := orDefault(m.Size, p.limits.Tmp), orDefault(m.Mode, 0o1777)
-		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(p.limits.TmpFiles)})
-		return nil
+		return layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(p.limits.TmpFiles)}, nil
 	}
-	src, err := h.Lookup(m.Source)
+	src, err := lookUp("mount", m.Source, h)
+	return layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: m.ReadOnly}, err
+}
+
+// lookUp finds a source that is not the root of the host by another name.
+func lookUp(what, path string, h Host) (layout.Source, error) {
+	src, err := h.Lookup(path)
 	if err != nil {
-		return invalidPath(err)
+		return src, hostError(what, path, err)
 	}
 	if src.Path == "/" {
-		return invalid("mount %s: leads to /, and the whole host cannot be given to a sandbox", m.Source)
+		return src, invalid("%s %s: leads to /, and the whole host cannot be given to a sandbox", what, path)
 	}
-	p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: m.ReadOnly})
-	return nil
+	return src, nil
 }
 
 // workspace binds the directory at the path it was asked for and, when that
 // goes through a symbolic link, at the path it really has.
-func (p *Plan) workspace(ws string, h Host) error {
-	src, err := h.Lookup(ws)
+func (p *Plan) workspace(ws string, h Host) (nodes []layout.Node, err error) {
+	src, err := lookUp("workspace", ws, h)
 	if err != nil {
-		return workspaceError(ws, err)
+		return nil, err
 	}
 	if !src.Dir {
-		return invalid("workspace %s: not a directory", ws)
+		return nil, invalid("workspace %s: not a directory", ws)
 	}
-	for _, at := range []string{filepath.Clean(ws), src.Path} {
+	paths := []string{filepath.Clean(ws)}
+	if src.Path != paths[0] {
+		paths = append(paths, src.Path)
+	}
+	for _, at := range paths {
 		if err := target("workspace", at); err != nil {
-			return err
+			return nil, err
 		}
 		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
 			if layout.Within(dir, at) {
-				return invalid("workspace %s: %s is the system's", ws, dir)
+				return nil, invalid("workspace %s: %s is the system's", ws, dir)
 			}
 		}
-		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Bind, Source: src})
+		nodes = append(nodes, layout.Node{Path: at, Kind: layout.Bind, Source: src})
 	}
-	p.Dir = filepath.Clean(ws)
-	return nil
+	if uid, _, mode, err := h.Owner(ws); err != nil {
+		return nil, hostError("workspace", ws, err)
+	} else if h.Become && uid == 0 && mode.Perm()&0o002 == 0 {
+		return nil, invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)
+	}
+	return nodes, nil
 }
 
 func (p *Plan) decideEnv(Host) error {
@@ -278,7 +310,7 @@ func (p *Plan) decideLimits(h Host) error {
 			value, text = hard, fmt.Sprint(hard)
 		}
 		if value < Unlimited {
-			p.rlimits = append(p.rlimits, rlimit{rlim, value})
+			p.rlimits = append(p.rlimits, rlimit{rlim, value, value + grace(rlim)})
 			p.Limits = append(p.Limits, Limit{name, text, "rlimit " + rlim})
 		} else {
 			p.Limits = append(p.Limits, Limit{name, "unlimited", ""})
@@ -297,6 +329,16 @@ func (p *Plan) decideLimits(h Host) error {
 		p.needsCgroup(ProtectMemory, asked.Memory != 0 && asked.Memory != Unlimited, asked.Memory.String()),
 		p.needsCgroup(ProtectCPUs, asked.CPUs != 0 && asked.CPUs < math.MaxInt64, fmt.Sprint(asked.CPUs)))
 	return errors.Join(errs...)
+}
+
+// grace is how far the hard limit is above the soft one. At the soft limit of
+// CPU time the kernel sends SIGXCPU, at the hard one SIGKILL; were they the
+// same there would be only SIGKILL, which could come from anywhere.
+func grace(rlim string) uint64 {
+	if rlim == "cpu" {
+		return 1
+	}
+	return 0
 }
 
 // needsCgroup is for limits that nothing in this version enforces.

@@ -97,7 +97,7 @@ const Unlimited = math.MaxInt64
 // field; a negative number is invalid. A guest cannot raise a limit.
 type Limits struct {
 	Wall         time.Duration // of each command; default 1 hour
-	CPUTime      time.Duration // of each process, whole seconds; default 1 hour
+	CPUTime      time.Duration // of each process, whole seconds: SIGXCPU, and SIGKILL a second later; default 1 hour
 	CPUs         float64       // CPUs at once; default: all
 	Memory       Bytes         // of the sandbox; default: the machine's
 	AddressSpace Bytes         // of each process (RLIMIT_AS); default: unlimited, since much software reserves more than it uses

@@ -69,7 +69,7 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 		return nil, nil
 	}
 	if f, ok := r.(*os.File); ok {
-		return f, nil
+		return f, passable(f)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -85,9 +85,30 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 	return read, nil
 }
 
+// passable refuses files through which a guest would get further than their
+// content: from a directory, by way of /proc/self/fd/N/.., it would walk the
+// whole host (the attack of CVE-2024-21626).
+func passable(f *os.File) error {
+	if f == nil {
+		return invalid("a nil file as a standard stream")
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular(), mode&(os.ModeNamedPipe|os.ModeSocket) != 0, mode&os.ModeCharDevice != 0:
+		return nil
+	case mode.IsDir():
+		return invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox", f.Name())
+	default:
+		return invalid("standard stream %s is a %s: neither a file, a pipe, a socket nor a terminal", f.Name(), mode.Type())
+	}
+}
+
 func (s *streams) output(w io.Writer) (*os.File, error) {
 	if f, ok := w.(*os.File); ok {
-		return f, nil
+		return f, passable(f)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,16 +52,14 @@ func checkFS(s Spec) error {
 		errs = append(errs, invalid("overlay without a root directory: the host's own is only ever read"))
 	}
 	if s.FS.Workspace != "" {
-		errs = append(errs, hostPath("workspace", s.FS.Workspace), target("workspace", s.FS.Workspace))
+		err := hostPath("workspace", s.FS.Workspace)
+		if err == nil {
+			err = target("workspace", s.FS.Workspace)
+		}
+		errs = append(errs, err)
 	}
-	seen := make(map[string]bool)
 	for _, m := range s.FS.Mounts {
 		errs = append(errs, m.check())
-		if at := filepath.Clean(m.Target); seen[at] {
-			errs = append(errs, invalid("mount %s: given twice", at))
-		} else {
-			seen[at] = true
-		}
 	}
 	return errors.Join(errs...)
 }
@@ -151,8 +148,16 @@ func checkLimits(s Spec) error {
 func checkDegrade(s Spec) error {
 	for _, p := range s.Degrade {
 		if !slices.Contains(Protections(), p) {
-			return fmt.Errorf("%w: degrade %q: not one of %v", ErrInvalid, p, Protections())
+			return invalid("degrade %q: not one of %s", p, strings.Join(names(Protections()), ", "))
 		}
 	}
 	return nil
+}
+
+func names[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/launch"
 )
 
-// Rlimit is a resource limit, soft and hard alike, so a guest cannot raise it.
+// Rlimit is a resource limit. A guest can raise the soft limit up to the hard
+// one.
 type Rlimit struct {
-	Name  string // as Resource takes it
-	Value uint64
+	Name       string // as Resource takes it
+	Soft, Hard uint64
 }
 
 // Command is a program to put into a sandbox.
@@ -111,7 +112,7 @@ func (e *Entry) command(p *launch.Program, c Command) {
 	p.Do("set umask", "", unix.SYS_UMASK, launch.Int(c.Umask))
 	p.Do("change directory", c.Dir, unix.SYS_CHDIR, p.Str(c.Dir))
 	for _, r := range c.Rlimits {
-		p.Do("set limit", r.Name, unix.SYS_PRLIMIT64, launch.Int(0), launch.Int(Resource(r.Name)), p.Words(r.Value, r.Value), launch.Int(0))
+		p.Do("set limit", r.Name, unix.SYS_PRLIMIT64, launch.Int(0), launch.Int(Resource(r.Name)), p.Words(r.Soft, r.Hard), launch.Int(0))
 	}
 	noPrivileges(p)
 	for c := 0; c <= lastCap; c++ {

@@ -65,6 +65,9 @@ func (t *tree) verify() error {
 	return nil
 }
 
+// anyMode makes modes mean what they say, whatever the host's umask.
+func (t *tree) anyMode() { t.p.Do("set umask", "", unix.SYS_UMASK, launch.Int(0)) }
+
 // setattr adds attributes of mount_setattr(2).
 func (t *tree) setattr(n layout.Node, fd launch.Arg, name string, flags int, set uint64) {
 	t.p.Do("protect", n.Path, unix.SYS_MOUNT_SETATTR, fd, t.p.Str(name), launch.Int(flags), t.p.Words(set, 0, 0, 0), launch.Int(unix.MOUNT_ATTR_SIZE_VER0))
@@ -77,6 +80,7 @@ func (t *tree) setattr(n layout.Node, fd launch.Arg, name string, flags int, set
 // step needs: id maps are written through a descriptor opened before.
 func (t *tree) enter() {
 	p, root := t.p, t.table[0]
+	t.anyMode()
 	const at = "/proc"
 	// Nothing mounted here may propagate to the host, and pivot_root refuses
 	// shared mounts.
@@ -158,7 +162,9 @@ func (t *tree) node(n layout.Node) {
 		p.Do("close", n.Path, unix.SYS_CLOSE, fd.Arg())
 	case layout.Bind, layout.Device:
 		t.point(n, n.Source.Dir)
-		t.attach(n, t.target(n), "", unix.MOVE_MOUNT_T_EMPTY_PATH)
+		at := t.target(n)
+		t.attach(n, at, "", unix.MOVE_MOUNT_T_EMPTY_PATH)
+		t.done(at)
 	case layout.Static:
 		t.mount(n, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+strconv.FormatUint(uint64(n.Mode), 8)+",size=1m,nr_inodes=256")
 	case layout.Tmpfs:
@@ -225,10 +231,15 @@ func (t *tree) attach(n layout.Node, at launch.Arg, name string, flags int) {
 	t.p.Do("mount", n.Path, unix.SYS_MOVE_MOUNT, fd, t.p.Str(""), at, t.p.Str(name), launch.Int(unix.MOVE_MOUNT_F_EMPTY_PATH|flags))
 }
 
+// done closes a descriptor: a process may have few.
+func (t *tree) done(fd launch.Arg) { t.p.Do("close", "", unix.SYS_CLOSE, fd) }
+
 func (t *tree) mount(n layout.Node, fstype string, flags int, data string) {
 	p := t.p
 	t.point(n, true)
-	p.Do("enter", n.Path, unix.SYS_FCHDIR, t.target(n))
+	at := t.target(n)
+	p.Do("enter", n.Path, unix.SYS_FCHDIR, at)
+	t.done(at)
 	p.Do("mount "+fstype, n.Path, unix.SYS_MOUNT, p.Str(fstype), p.Str("."), p.Str(fstype), launch.Int(flags), p.Str(data))
 }
 

@@ -77,6 +77,7 @@ func From(c Config, userFD, mountFD, networkFD int) *Init {
 	dieWithHost(p)
 	c.IDs.same().maps(p, c.ProcFD)
 	p.Phase(launch.Mounts)
+	t.anyMode()
 	_, own := c.Table.Split()
 	t.build(own)
 	if networkFD < 0 {

@@ -76,14 +76,17 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (layout.Table, 
 	if err != nil {
 		return nil, err
 	}
+	if !src.Dir {
+		return nil, fmt.Errorf("root %s: not a directory", dir)
+	}
 	root := layout.Node{Path: "/", Kind: layout.Bind, Source: src, ReadOnly: true}
 	if overlay {
 		root = layout.Node{Path: "/", Kind: layout.Overlay, Source: src, Size: o.TmpBytes, Inodes: o.TmpInodes}
 	}
-	for _, name := range []string{"/proc", "/dev", "/tmp"} {
+	for _, name := range []string{"/proc", "/dev", "/tmp", Workspace} {
 		at := path.Join(src.Path, name)
 		switch point, err := look(at); {
-		case errors.Is(err, fs.ErrNotExist) && overlay:
+		case errors.Is(err, fs.ErrNotExist) && (overlay || name == Workspace):
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, fmt.Errorf("root %s has no directory %s: create it, or use an overlay", dir, name)
 		case err != nil:

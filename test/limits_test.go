@@ -54,13 +54,27 @@ func TestLostWhenTheSandboxEnds(t *testing.T) {
 }
 
 func TestCPUTimeLimit(t *testing.T) {
-	box := sandbox(t, engine.Spec{Limits: engine.Limits{CPUTime: time.Second}})
-	res := run(t, box, "sh", "-c", "trap '' XCPU; while :; do :; done")
-	if res.Outcome != engine.CPU || res.Signal != unix.SIGKILL {
-		t.Errorf("got %s %v, want cpu by SIGKILL", res.Outcome, res.Signal)
-	}
-	if used := res.Usage.User + res.Usage.System; used < 900*time.Millisecond || used > 3*time.Second {
-		t.Errorf("used %v of 1s", used)
+	for _, c := range []struct {
+		name, script string
+		signal       unix.Signal
+	}{
+		{"default", "while :; do :; done", unix.SIGXCPU},
+		{"ignoring SIGXCPU", "trap '' XCPU; while :; do :; done", unix.SIGKILL},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{CPUTime: time.Second}})
+			res := run(t, box, "sh", "-c", c.script)
+			if res.Outcome != engine.CPU || res.Signal != c.signal {
+				t.Errorf("got %s by %v, want cpu by %v", res.Outcome, res.Signal, c.signal)
+			}
+			if used := res.Usage.User + res.Usage.System; used < 900*time.Millisecond || used > 3*time.Second {
+				t.Errorf("used %v of 1s", used)
+			}
+			// The same signals from elsewhere are not the limit.
+			if res := run(t, box, "sh", "-c", "kill -XCPU $$"); res.Outcome != engine.Signaled {
+				t.Errorf("a SIGXCPU of its own: %s", res.Outcome)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
 )
@@ -54,7 +55,7 @@ func dispatch(args []string) int {
 		}
 		code, err := c.run(args[1:])
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "tegmen:", err)
+			fmt.Fprintln(os.Stderr, "tegmen:", oneLine(err))
 			return codeOf(err)
 		}
 		return code
@@ -62,6 +63,9 @@ func dispatch(args []string) int {
 	fmt.Fprintf(os.Stderr, "tegmen: no command %q; see tegmen help\n", args[0])
 	return exitEngine
 }
+
+// oneLine joins what is wrong: errors.Join puts each on a line of its own.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // codeOf is the exit code for an error: who was at fault.
 func codeOf(err error) int {

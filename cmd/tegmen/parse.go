@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path"
@@ -33,6 +35,9 @@ func parseVolume(v string) (engine.Mount, error) {
 func parseMount(v string) (engine.Mount, error) {
 	var m engine.Mount
 	fields, err := csv.NewReader(strings.NewReader(v)).Read()
+	if errors.Is(err, io.EOF) {
+		return m, fmt.Errorf("want type=bind,source=…,target=…")
+	}
 	if err != nil {
 		return m, fmt.Errorf("%w; want type=bind,source=…,target=…", err)
 	}
@@ -48,7 +53,9 @@ func parseMount(v string) (engine.Mount, error) {
 		case "readonly", "ro":
 			m.ReadOnly = true
 			if hasValue {
-				m.ReadOnly, err = strconv.ParseBool(value)
+				if m.ReadOnly, err = strconv.ParseBool(value); err != nil {
+					err = fmt.Errorf("want true or false")
+				}
 			}
 		case "tmpfs-size":
 			m.Size, err = parseBytes(value)

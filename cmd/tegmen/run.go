@@ -21,8 +21,11 @@ func runMain(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(args) == 0 {
+	if len(args) == 0 || args[0] == "" {
 		return 0, fmt.Errorf("run: no program given; tegmen run [flags] [--] PROGRAM [ARG...]")
+	}
+	if o.tty && !isTerminal(os.Stdin) {
+		return 0, fmt.Errorf("run: -t needs a terminal, and standard input is none")
 	}
 	// One sandbox, so nothing is kept for a second.
 	eng, err := engine.Open(engine.Options{NoTemplates: true})
@@ -55,10 +58,13 @@ func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error)
 		return nil, err
 	}
 	defer restore()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, forwarded...) // from here on they are the command's, not ours
+	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	stop := forward(cmd, cancel)
+	stop := forward(signals, cmd, cancel)
 	defer stop()
 	res, err := cmd.Wait()
 	if err == nil && o.explain {
@@ -93,9 +99,6 @@ func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
 		}
 		return restore, nil
 	}
-	if !isTerminal(os.Stdin) {
-		return restore, fmt.Errorf("run: -t needs a terminal, and standard input is none")
-	}
 	cmd.Stdout, cmd.Stderr = writer{os.Stdout}, nil
 	size, err := terminalSize(os.Stdin)
 	if err != nil {
@@ -116,39 +119,32 @@ type (
 	reader struct{ io.Reader }
 )
 
-// forward passes signals on to the command. The second one of a kind that asks
-// to end kills the sandbox.
-func forward(cmd *engine.Cmd, cancel context.CancelFunc) (stop func()) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, forwarded...)
+// forward passes signals on to the command. The second SIGINT, or the second
+// SIGTERM, kills the sandbox.
+func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		asked := 0
+		asked := make(map[os.Signal]int)
 		for {
 			select {
 			case <-done:
 				return
 			case sig := <-signals:
-				if sig == sigWinch {
+				asked[sig]++
+				switch {
+				case sig == sigWinch:
 					if size, err := terminalSize(os.Stdin); err == nil && cmd.TTY != nil {
 						_ = cmd.Resize(size) // it may have ended
 					}
-					continue
+				case asked[sig] > 1 && (sig == os.Interrupt || sig == syscall.SIGTERM):
+					cancel()
+				default:
+					_ = cmd.Signal(sig.(syscall.Signal)) // it may have ended
 				}
-				if sig == os.Interrupt || sig == syscall.SIGTERM {
-					if asked++; asked > 1 {
-						cancel()
-						continue
-					}
-				}
-				_ = cmd.Signal(sig.(syscall.Signal)) // it may have ended
 			}
 		}
 	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-	}
+	return func() { close(done) }
 }
 
 // report says what a shell cannot see from the exit code, and gives that.

@@ -6,7 +6,10 @@ import (
 	"runtime/debug"
 )
 
-func versionMain([]string) (int, error) {
+func versionMain(args []string) (int, error) {
+	if len(args) != 0 {
+		return 0, fmt.Errorf("version: takes no arguments")
+	}
 	version := "devel"
 	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
 		version = b.Main.Version
