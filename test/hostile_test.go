@@ -55,7 +55,7 @@ while not stop:
                 else: data = open(p, "rb").read()
             except OSError: continue
             if secret in data or b"TestHostile" in data or b".test" in data: print("GOT", p, data[:200], flush=True)
-        if libc.ptrace(16, pid, 0, 0) == 0: # PTRACE_ATTACH
+        if mode in ("look", "trace") and libc.ptrace(16, pid, 0, 0) == 0: # PTRACE_ATTACH
             try: cmd = open("/proc/%%d/cmdline" %% pid, "rb").read()
             except OSError: cmd = b"?"
             if b".test" in cmd or cmd == b"?": print("GOT ptrace", pid, cmd, flush=True)
