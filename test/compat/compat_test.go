@@ -1,0 +1,157 @@
+//go:build linux
+
+package compat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
+
+var tableFile = flag.String("table", "", "write the table of TestCPython, in Markdown, to `FILE`")
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// nobody is who the engine's guests are on the host when it runs as root.
+const nobody = 65534
+
+// patience bounds one program.
+const patience = 4 * time.Minute
+
+// ended is how a program ended, wherever it ran.
+type ended struct {
+	code        int
+	out, errOut []byte
+	took        time.Duration
+}
+
+func open(t *testing.T) *engine.Engine {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	testenv.Need(t, testenv.UserNS)
+	if os.Geteuid() == 0 {
+		testenv.Need(t, testenv.Program("setpriv"))
+	}
+	eng, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return eng
+}
+
+func start(t *testing.T, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
+	t.Helper()
+	box, err := eng.Start(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return box
+}
+
+// inside runs a program in a sandbox.
+func inside(box *engine.Sandbox, args ...string) (ended, error) {
+	var out, errOut bytes.Buffer
+	c := box.Command(args[0], args[1:]...)
+	c.Stdout, c.Stderr, c.Wall = &out, &errOut, patience
+	res, err := c.Run()
+	if err != nil {
+		return ended{}, err
+	}
+	if res.Outcome != engine.OK && res.Outcome != engine.Exit && res.Outcome != engine.Signaled {
+		err = fmt.Errorf("inside, %s: %s\n%s", args[0], res.Outcome, tail(errOut.Bytes()))
+	}
+	return ended{res.ExitCode, out.Bytes(), errOut.Bytes(), res.Usage.Wall}, err
+}
+
+// outside runs a program on the host as the guest's account, with the
+// environment that a sandbox has by default. Of the limits only one is made
+// the same: that of descriptors, which machines set to anything.
+//
+// The change of user is setpriv's: SysProcAttr.Credential would clear the
+// dumpable flag of this process (its child shares memory with it), and in a
+// process without it an engine for root starts nothing.
+func outside(dir string, args ...string) (ended, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	command := []string{"/bin/sh", "-c", `ulimit -S -n 1024; umask 022; exec "$@"`, "sh"}
+	if os.Geteuid() == 0 {
+		id := strconv.Itoa(nobody)
+		command = append(command, "setpriv", "--reuid="+id, "--regid="+id, "--clear-groups")
+	}
+	command = append(command, args...)
+	var out, errOut bytes.Buffer
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir, c.Stdout, c.Stderr = dir, &out, &errOut
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	kill := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.Cancel, c.WaitDelay = kill, time.Second
+	begin := time.Now()
+	err := c.Run()
+	took := time.Since(begin)
+	if c.Process != nil {
+		_ = kill() // what it left behind, most often nothing
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return ended{}, fmt.Errorf("outside, %s: %w\n%s", args[0], ctx.Err(), tail(errOut.Bytes()))
+	case err != nil && !errors.As(err, &exit):
+		return ended{}, fmt.Errorf("outside, %s: %w", args[0], err)
+	}
+	code := c.ProcessState.ExitCode()
+	if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		code = 128 + int(s.Signal())
+	}
+	return ended{code, out.Bytes(), errOut.Bytes(), took}, nil
+}
+
+// directory makes one that belongs to the guest's account and that everyone
+// can reach; those of t.TempDir are private, and too long for a socket's name.
+func directory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "compat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// tail is the end of an output, where the reason stands.
+func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
