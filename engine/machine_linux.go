@@ -150,6 +150,9 @@ func (m *machine) start(p *Plan) (*box, error) {
 		init, pid, err = m.direct(s, p)
 	}
 	if err != nil {
+		if init != nil && init.Verify() != nil {
+			return nil, init.Verify() // and that is why
+		}
 		return nil, m.explain(err)
 	}
 	end := launch.Cycles()

@@ -134,8 +134,8 @@ func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared layou
 		return os.NewFile(uintptr(slot.Int()), name)
 	}
 	t.user, t.mount = file(tmpl.UserFD, "user namespace"), file(tmpl.MountFD, "mount namespace")
-	if err == nil {
-		err = tmpl.Verify()
+	if changed := tmpl.Verify(); changed != nil {
+		err = changed // and that is why, if it has failed
 	}
 	if err != nil {
 		return errors.Join(err, t.close())

@@ -1,0 +1,80 @@
+package layout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func paths(t Table) string {
+	var p []string
+	for _, n := range t {
+		p = append(p, n.Kind.String()+":"+n.Path)
+	}
+	return strings.Join(p, " ")
+}
+
+func TestAdd(t *testing.T) {
+	root := Table{{Path: "/", Kind: Static}}
+	for _, c := range []struct {
+		name string
+		add  []Node
+		want string
+	}{
+		{"parents are made", []Node{{Path: "/a/b", Kind: Bind}}, "static:/ dir:/a bind:/a/b"},
+		{"nothing is made in a bind", []Node{{Path: "/a", Kind: Bind}, {Path: "/a/b/c", Kind: Bind}}, "static:/ bind:/a bind:/a/b/c"},
+		{"parents in a tmpfs", []Node{{Path: "/t", Kind: Tmpfs}, {Path: "/t/b/c", Kind: Bind}}, "static:/ tmpfs:/t dir:/t/b bind:/t/b/c"},
+		{"in place of the same path", []Node{{Path: "/w", Kind: Tmpfs}, {Path: "/w", Kind: Bind}}, "static:/ bind:/w"},
+		{"a mount hides what is beneath", []Node{{Path: "/etc/passwd", Kind: File}, {Path: "/etcx", Kind: Dir}, {Path: "/etc", Kind: Bind}}, "static:/ bind:/etc dir:/etcx"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := root
+			table = append(Table{}, table...)
+			for _, n := range c.add {
+				table = table.Add(n)
+			}
+			if got := paths(table); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSplit(t *testing.T) {
+	table := Table{{Path: "/", Kind: Static}, {Path: "/usr", Kind: Bind}, {Path: "/tmp", Kind: Tmpfs}, {Path: "/tmpx", Kind: Dir}, {Path: "/tmp/a", Kind: Dir}, {Path: "/tmp/a/b", Kind: Bind}}
+	shared, own := table.Split()
+	if got, want := paths(shared)+" | "+paths(own), "static:/ bind:/usr dir:/tmpx | tmpfs:/tmp dir:/tmp/a bind:/tmp/a/b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSort(t *testing.T) {
+	table := Table{{Path: "/b/c", Kind: Dir}, {Path: "/", Kind: Static}, {Path: "/b", Kind: Dir}, {Path: "/a", Kind: Dir}}
+	table.Sort()
+	if got, want := paths(table), "static:/ dir:/b dir:/a dir:/b/c"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		dir, p string
+		want   bool
+	}{{"/", "/x", true}, {"/a", "/a", true}, {"/a", "/a/b", true}, {"/a", "/ab", false}, {"/a/b", "/a", false}} {
+		if got := Within(c.dir, c.p); got != c.want {
+			t.Errorf("Within(%q, %q) = %v", c.dir, c.p, got)
+		}
+	}
+}
+
+func TestSourceIs(t *testing.T) {
+	s := Source{Path: "/x", Dev: 1, Ino: 2}
+	if err := s.Is(1, 2); err != nil {
+		t.Error(err)
+	}
+	for _, id := range [][2]uint64{{1, 3}, {2, 2}} {
+		if err := s.Is(id[0], id[1]); !errors.Is(err, ErrChanged) {
+			t.Errorf("%v: %v", id, err)
+		}
+	}
+}
