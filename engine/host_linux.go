@@ -92,8 +92,8 @@ func lookup(path string) (layout.Source, error) {
 		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	st, err := ns.Stat(fd)
+	if err != nil {
 		return layout.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
@@ -107,7 +107,7 @@ func lookup(path string) (layout.Source, error) {
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
 		return layout.Source{}, fmt.Errorf("find %s: neither a file nor a directory: %w", path, ErrInvalid)
 	}
-	return layout.Source{Path: real, Dev: st.Dev, Ino: st.Ino, Dir: kind == unix.S_IFDIR}, nil
+	return layout.Source{Path: real, Identity: ns.Identify(&st)}, nil
 }
 
 func owner(path string) (uid, gid int, mode fs.FileMode, err error) {

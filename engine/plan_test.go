@@ -35,7 +35,7 @@ func machineOf(h Host, files map[string]string) Host {
 			return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
 		}
 		dir := !strings.Contains(filepath.Base(to), ".") && !strings.HasPrefix(to, "/dev/")
-		return layout.Source{Path: to, Dev: 1, Ino: uint64(len(to)), Dir: dir}, nil
+		return layout.Source{Path: to, Identity: layout.Identity{Dev: 1, Ino: uint64(len(to)), Dir: dir}}, nil
 	}
 	h.Owner = func(path string) (int, int, fs.FileMode, error) {
 		if path == "/rooted" {

@@ -47,7 +47,7 @@ func (t *tree) open(nodes layout.Table, from *Sources) {
 		}
 		fd := t.p.Do("open", n.Source.Path, unix.SYS_OPEN_TREE, launch.Int(unix.AT_FDCWD), t.p.Str(n.Source.Path), launch.Int(openTreeFlags)).Slot().Arg()
 		stat, addr := launch.Out[unix.Statx_t](t.p)
-		t.p.Do("stat", n.Source.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC), launch.Int(unix.STATX_INO), addr)
+		t.p.Do("stat", n.Source.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(statxFlags), launch.Int(statxMask), addr)
 		t.copies[n.Path] = fd
 		t.checks = append(t.checks, check{n.Source, stat})
 	}
@@ -61,7 +61,7 @@ func (t *tree) verify() error {
 		if c.stat.Mask == 0 {
 			continue // the program failed before it came to this one
 		}
-		if err := c.source.Is(unix.Mkdev(c.stat.Dev_major, c.stat.Dev_minor), c.stat.Ino); err != nil {
+		if err := c.source.Is(Identify(c.stat)); err != nil {
 			return err
 		}
 	}

@@ -39,11 +39,35 @@ func (s *Sources) open(n layout.Node) error {
 		return fmt.Errorf("open %q: open_tree: %w", n.Source.Path, err)
 	}
 	s.fds[n.Path] = fd
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	st, err := Stat(fd)
+	if err != nil {
 		return fmt.Errorf("stat %q: %w", n.Source.Path, err)
 	}
-	return n.Source.Is(st.Dev, st.Ino)
+	return n.Source.Is(Identify(&st))
+}
+
+// Identify reads an identity out of what statx(2) returned.
+func Identify(st *unix.Statx_t) layout.Identity {
+	id := layout.Identity{
+		Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino,
+		Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id
+}
+
+const (
+	statxFlags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
+	statxMask  = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME
+)
+
+// Stat identifies what an open descriptor, an O_PATH one too, leads to. The
+// mode and the number of links are valid in the result.
+func Stat(fd int) (st unix.Statx_t, err error) {
+	err = unix.Statx(fd, "", statxFlags, statxMask|unix.STATX_MODE|unix.STATX_NLINK, &st)
+	return st, err
 }
 
 func (s *Sources) args() map[string]launch.Arg {

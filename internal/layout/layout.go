@@ -31,22 +31,28 @@ func (k Kind) String() string {
 	return [...]string{"", "dir", "file", "symlink", "bind", "device", "static", "tmpfs", "overlay", "proc", "devpts"}[k]
 }
 
+// Identity tells one file of the host from all others, also from one that has
+// got its inode number after it was removed.
+type Identity struct {
+	Dev, Ino uint64
+	Born     int64 // when it was made, in nanoseconds; 0 where that is not kept
+	Dir      bool
+}
+
 // Source is a host file or directory, and which one it was when it was looked
 // up. What is mounted later is compared, so a path that has been swapped since
 // (the attack of CVE-2024-42472 and of runc's volume races) is refused.
 type Source struct {
 	Path string // absolute, symlinks resolved
-	Dev  uint64
-	Ino  uint64
-	Dir  bool
+	Identity
 }
 
 // ErrChanged is matched by the error of Source.Is.
 var ErrChanged = errors.New("changed since the plan was made")
 
-// Is returns an error unless dev and ino identify the source.
-func (s Source) Is(dev, ino uint64) error {
-	if s.Dev != dev || s.Ino != ino {
+// Is returns an error unless id identifies the source.
+func (s Source) Is(id Identity) error {
+	if s.Identity != id {
 		return fmt.Errorf("mount %q: %w", s.Path, ErrChanged)
 	}
 	return nil

@@ -68,13 +68,14 @@ func TestWithin(t *testing.T) {
 }
 
 func TestSourceIs(t *testing.T) {
-	s := Source{Path: "/x", Dev: 1, Ino: 2}
-	if err := s.Is(1, 2); err != nil {
+	id := Identity{Dev: 1, Ino: 2, Born: 3, Dir: true}
+	s := Source{Path: "/x", Identity: id}
+	if err := s.Is(id); err != nil {
 		t.Error(err)
 	}
-	for _, id := range [][2]uint64{{1, 3}, {2, 2}} {
-		if err := s.Is(id[0], id[1]); !errors.Is(err, ErrChanged) {
-			t.Errorf("%v: %v", id, err)
+	for _, other := range []Identity{{1, 9, 3, true}, {9, 2, 3, true}, {1, 2, 9, true}, {1, 2, 3, false}} {
+		if err := s.Is(other); !errors.Is(err, ErrChanged) {
+			t.Errorf("%v: %v", other, err)
 		}
 	}
 }
