@@ -15,6 +15,12 @@ type Options struct {
 	// NoTemplates makes every sandbox from nothing. The engine otherwise keeps
 	// the shared part of a file tree from the second sandbox of a kind on.
 	NoTemplates bool
+	// CallersThread starts sandboxes from the threads that call, so the engine
+	// needs none of its own. A sandbox then also dies with the thread that
+	// started it: the caller has locked its goroutine to one that lives long
+	// enough, as the main thread does. It has no effect where guests run as
+	// another user.
+	CallersThread bool
 }
 
 // An Engine starts sandboxes. It holds one thread that starts processes, and

@@ -20,7 +20,7 @@ type Host struct {
 	// Contained is whether it runs in a user namespace of its own, so that its
 	// uid 0 is not the machine's.
 	Contained bool
-	Proc      []string          // names in /proc other than processes
+	Proc      []string          // which of the names that matter are in /proc
 	Hard      map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
 
 	// Lookup finds a file of the host, following symbolic links but not the

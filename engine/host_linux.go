@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // ProbeHost finds out what this machine and account can do. It starts nothing
@@ -48,21 +48,11 @@ func ProbeHost() (Host, error) {
 	h.Contained = len(strings.Fields(string(users))) != 3 || strings.Fields(string(users))[2] != "4294967295"
 	h.Become = h.UID == 0 && has(caps[0].Effective, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP) && hasID(string(users), nobody)
 	h.Mount = has(caps[0].Effective, unix.CAP_SYS_ADMIN)
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return Host{}, &Error{Op: "probe host", Err: err}
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return Host{}, &Error{Op: "probe host", Err: err}
-	}
-	for _, name := range names {
-		if name[0] < '0' || name[0] > '9' {
+	for _, name := range rootfs.ProcEntries() {
+		if unix.Access("/proc/"+name, unix.F_OK) == nil {
 			h.Proc = append(h.Proc, name)
 		}
 	}
-	slices.Sort(h.Proc)
 	for _, name := range []string{"as", "cpu", "fsize", "nofile", "nproc"} {
 		var lim unix.Rlimit
 		if err := unix.Getrlimit(ns.Resource(name), &lim); err != nil {

@@ -25,6 +25,7 @@ import (
 type machine struct {
 	host      Host
 	templates *templates // nil: every sandbox is made from nothing
+	here      bool       // Options.CallersThread
 	clock     launch.Clock
 
 	proc     *os.File // the host's /proc, O_PATH
@@ -38,7 +39,7 @@ type machine struct {
 }
 
 func openMachine(h Host, o Options) (m *machine, err error) {
-	m = &machine{host: h, clock: launch.NewClock(), spawners: make(map[launch.Identity]*launch.Spawner)}
+	m = &machine{host: h, here: o.CallersThread, clock: launch.NewClock(), spawners: make(map[launch.Identity]*launch.Spawner)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
@@ -107,7 +108,10 @@ func (m *machine) spawner(id identity) (*launch.Spawner, error) {
 }
 
 func (m *machine) newSpawner(id identity) (*launch.Spawner, error) {
-	if !m.host.Become {
+	switch {
+	case !m.host.Become && m.here:
+		return launch.HereSpawner(), nil
+	case !m.host.Become:
 		return launch.NewSpawner(nil)
 	}
 	return launch.NewSpawner(&launch.Identity{UID: id.hostUID, GID: id.hostGID})

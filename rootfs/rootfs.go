@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ type Lookup func(path string) (layout.Source, error)
 type Options struct {
 	UID, GID  int      // of the sandbox's user, for passwd and group
 	Hostname  string   // for hosts
-	Proc      []string // what the host has in /proc
+	Proc      []string // which of ProcEntries the host has
 	TmpBytes  int64    // size of each writable tmpfs
 	TmpInodes int64
 }
@@ -172,15 +173,18 @@ var (
 	locked = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
 )
 
-func hide(have []string) (mask, lock []string) {
-	in := func(name string) bool {
-		for _, h := range have {
-			if h == strings.TrimSuffix(name, "/") {
-				return true
-			}
-		}
-		return false
+// ProcEntries lists the names in /proc that matter to a tree, for who finds out
+// which of them a host has.
+func ProcEntries() []string {
+	var names []string
+	for _, n := range append(slices.Clone(masked), locked...) {
+		names = append(names, strings.TrimSuffix(n, "/"))
 	}
+	return names
+}
+
+func hide(have []string) (mask, lock []string) {
+	in := func(name string) bool { return slices.Contains(have, strings.TrimSuffix(name, "/")) }
 	for _, m := range masked {
 		if in(m) {
 			mask = append(mask, m)

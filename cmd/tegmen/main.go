@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -34,6 +35,9 @@ func commands() []command {
 		{"completion", "completion bash|zsh|fish", "print a script that completes tegmen's commands and flags", completionMain},
 	}
 }
+
+// The main thread, which lives as long as the process, starts the sandbox.
+func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(dispatch(os.Args[1:])) }
 

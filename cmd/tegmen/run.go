@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -27,8 +28,8 @@ func runMain(args []string) (int, error) {
 	if o.tty && !isTerminal(os.Stdin) {
 		return 0, fmt.Errorf("run: -t needs a terminal, and standard input is none")
 	}
-	// One sandbox, so nothing is kept for a second.
-	eng, err := engine.Open(engine.Options{NoTemplates: true})
+	// One sandbox, so nothing is kept for a second, and the main thread will do.
+	eng, err := engine.Open(engine.Options{NoTemplates: true, CallersThread: true})
 	if err != nil {
 		return 0, err
 	}
@@ -48,6 +49,7 @@ func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	box, err := eng.Start(ctx, o.spec)
+	runtime.UnlockOSThread() // locked by main
 	if err != nil {
 		return nil, err
 	}

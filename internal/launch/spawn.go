@@ -68,6 +68,7 @@ type Identity struct{ UID, GID int }
 // process. Its methods may be called concurrently.
 type Spawner struct {
 	here     bool // Run needs no thread of its own: children run as the caller
+	all      bool // nor does anything else
 	requests chan *request
 	quit     chan struct{} // closed by Close
 	stopped  chan struct{} // closed when the thread has ended
@@ -85,6 +86,15 @@ type request struct {
 
 func newRequest(p *Program, flags uint64, reap bool) *request {
 	return &request{program: p, args: CloneArgs{flags | unix.CLONE_VFORK}.raw(), reap: reap, done: make(chan struct{})}
+}
+
+// HereSpawner returns a spawner without a thread of its own: everything starts
+// from the threads that call, as the caller. What asks for a signal at its
+// parent's death gets it when the thread ends that called Start.
+func HereSpawner() *Spawner {
+	s := &Spawner{here: true, all: true, quit: make(chan struct{}), stopped: make(chan struct{})}
+	close(s.stopped)
+	return s
 }
 
 // NewSpawner starts the thread. With a nil identity its children run as the
@@ -236,27 +246,27 @@ func become(id Identity) error {
 // (measured: 33 us instead of 64).
 func (s *Spawner) Run(p *Program, flags uint64) error {
 	if s.here {
-		return s.runHere(p, flags)
+		_, err := s.runHere(p, flags, true)
+		return err
 	}
-	_, err := s.do(p, flags, true)
-	return err
+	return s.RunOwn(p, flags)
 }
 
-func (s *Spawner) runHere(p *Program, flags uint64) error {
+func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err error) {
 	select {
 	case <-s.quit:
-		return ErrStopped
+		return 0, ErrStopped
 	default:
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	mask, err := blockSignals()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	r := newRequest(p, flags, true)
+	r := newRequest(p, flags, reap)
 	r.launch()
-	return errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
+	return r.pid, errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
 }
 
 // RunOwn is Run from the spawner's own thread.
@@ -273,6 +283,9 @@ func (s *Spawner) Start(p *Program, flags uint64) (pid int, err error) {
 }
 
 func (s *Spawner) do(p *Program, flags uint64, reap bool) (int, error) {
+	if s.all {
+		return s.runHere(p, flags, reap)
+	}
 	r := newRequest(p, flags, reap)
 	select {
 	case s.requests <- r:
