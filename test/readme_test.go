@@ -1,0 +1,57 @@
+//go:build linux
+
+package test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
+
+// The README's consoles are what they say: each command is run and prints just
+// what stands below it. Those of one block share a folder.
+func TestReadme(t *testing.T) {
+	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := commandDir(t)
+	blocks := strings.Split(string(readme), "```console\n")[1:]
+	if len(blocks) < 2 {
+		t.Fatalf("%d consoles in the README", len(blocks))
+	}
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "```")
+		dir := shared(t)
+		if os.Geteuid() == 0 {
+			if err := os.Chown(dir, 65534, 65534); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range strings.Split(block, "$ ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			cmd := exec.Command("sh", "-c", command)
+			cmd.Dir = dir
+			if strings.HasPrefix(command, "go run ./") {
+				cmd.Dir = root
+			}
+			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			_ = cmd.Run() // what it prints is what counts
+			if got := out.String(); got != want {
+				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
+			}
+		}
+	}
+}
