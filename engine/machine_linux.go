@@ -28,10 +28,11 @@ type machine struct {
 	here      bool       // Options.CallersThread
 	clock     launch.Clock
 
-	proc     *os.File // the host's /proc, O_PATH
-	pause    *os.File // image of pid 1
-	lifeline *os.File // read end; pid 1 of every sandbox holds it
-	hold     *os.File // write end, which nobody else has
+	signals  []unix.Signal // to reset in commands
+	proc     *os.File      // the host's /proc, O_PATH
+	pause    *os.File      // image of pid 1
+	lifeline *os.File      // read end; pid 1 of every sandbox holds it
+	hold     *os.File      // write end, which nobody else has
 	null     *os.File
 
 	mu       sync.Mutex
@@ -39,7 +40,7 @@ type machine struct {
 }
 
 func openMachine(h Host, o Options) (m *machine, err error) {
-	m = &machine{host: h, here: o.CallersThread, clock: launch.NewClock(), spawners: make(map[launch.Identity]*launch.Spawner)}
+	m = &machine{host: h, here: o.CallersThread, clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())

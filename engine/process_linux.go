@@ -38,7 +38,7 @@ func (b *box) exec(r execRequest) (*process, error) {
 	c := ns.Command{
 		InitFD: int(b.pidfd.Fd()),
 		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
-		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Rlimits: r.plan.nsRlimits(),
+		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Rlimits: r.plan.nsRlimits(),
 	}
 	var write *os.File
 	if r.report {

@@ -31,6 +31,7 @@ type Command struct {
 	ReportFD int   // write end of a close-on-exec pipe, or -1; see Enter
 	Terminal bool  // FDs[0] is the controlling terminal
 
+	Signals []unix.Signal // that the host may ignore
 	Rlimits []Rlimit
 
 	// Marked gives the command a UTS namespace of its own, which all that
@@ -76,7 +77,7 @@ func Enter(c Command) *Entry {
 	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
 	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
 	outer.Phase(launch.Confine)
-	defaultSignals(outer)
+	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.
 	fds := slices.Clone(c.FDs)
@@ -140,12 +141,10 @@ const lastCap = unix.CAP_CHECKPOINT_RESTORE
 // defaultSignals undoes what the host ignores: CLONE_CLEAR_SIGHAND resets
 // handlers, not SIG_IGN, and a guest started under nohup or from Python would
 // inherit it.
-func defaultSignals(p *launch.Program) {
+func defaultSignals(p *launch.Program, signals []unix.Signal) {
 	act := p.Words(0 /* SIG_DFL */, 0, 0, 0)
-	for sig := unix.Signal(1); sig < 32; sig++ {
-		if sig != unix.SIGKILL && sig != unix.SIGSTOP {
-			p.Do("reset signal", "", unix.SYS_RT_SIGACTION, launch.Int(sig), act, launch.Int(0), launch.Int(8))
-		}
+	for _, sig := range signals {
+		p.Do("reset signal", "", unix.SYS_RT_SIGACTION, launch.Int(sig), act, launch.Int(0), launch.Int(8))
 	}
 }
 
