@@ -67,7 +67,7 @@ func TestCPUTimeLimit(t *testing.T) {
 			if res.Outcome != engine.CPU || res.Signal != c.signal {
 				t.Errorf("got %s by %v, want cpu by %v", res.Outcome, res.Signal, c.signal)
 			}
-			if used := res.Usage.User + res.Usage.System; used < 900*time.Millisecond || used > 3*time.Second {
+			if used := res.Usage.User + res.Usage.System; used < 500*time.Millisecond || used > 3*time.Second {
 				t.Errorf("used %v of 1s", used)
 			}
 			// The same signals from elsewhere are not the limit.

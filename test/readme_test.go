@@ -16,7 +16,7 @@ import (
 // The README's consoles are what they say: each command is run and prints just
 // what stands below it. Those of one block share a folder.
 func TestReadme(t *testing.T) {
-	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
+	testenv.Need(t, testenv.UserNS, testenv.Program("python3"), testenv.Program("go"))
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
