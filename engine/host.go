@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"io/fs"
-
 	"github.com/tegmen-dev/tegmen/internal/layout"
 )
 
@@ -24,8 +22,6 @@ type Host struct {
 	Hard      map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
 
 	// Lookup finds a file of the host, following symbolic links but not the
-	// magic ones of /proc. Owner tells who it belongs to and what they allow.
-	// Both are asked by Compile only.
+	// magic ones of /proc. Only Compile asks.
 	Lookup func(path string) (layout.Source, error)
-	Owner  func(path string) (uid, gid int, mode fs.FileMode, err error)
 }

@@ -26,7 +26,7 @@ func ProbeHost() (Host, error) {
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: unix.ByteSliceToString(uts.Release[:]),
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		Hard:   make(map[string]uint64),
-		Lookup: lookup, Owner: owner,
+		Lookup: lookup,
 	}
 	var caps [2]unix.CapUserData
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -97,13 +97,8 @@ func lookup(path string) (layout.Source, error) {
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
 		return layout.Source{}, fmt.Errorf("find %s: neither a file nor a directory: %w", path, ErrInvalid)
 	}
-	return layout.Source{Path: real, Identity: ns.Identify(&st)}, nil
-}
-
-func owner(path string) (uid, gid int, mode fs.FileMode, err error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return 0, 0, 0, &fs.PathError{Op: "stat", Path: path, Err: err}
-	}
-	return int(st.Uid), int(st.Gid), fs.FileMode(st.Mode & 0o777), nil
+	return layout.Source{
+		Path: real, Identity: ns.Identify(&st),
+		UID: int(st.Uid), GID: int(st.Gid), Mode: uint32(st.Mode & 0o7777),
+	}, nil
 }

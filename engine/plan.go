@@ -24,11 +24,12 @@ type Plan struct {
 	Limits  []Limit   // each limit with who enforces it
 	Dropped []Dropped // protections given up, as Spec.Degrade allows
 
-	hostname string
-	table    layout.Table
-	ids      identity
-	limits   Limits // with the defaults filled in
-	rlimits  []rlimit
+	hostname  string
+	table     layout.Table
+	workspace *layout.Source // nil: a private one
+	ids       identity
+	limits    Limits // with the defaults filled in
+	rlimits   []rlimit
 }
 
 // Limit is a limit as a Plan decided it.
@@ -66,9 +67,13 @@ func Compile(s Spec, h Host) (*Plan, error) {
 		p.hostname = "sandbox"
 	}
 	var errs []error
-	for _, decide := range []func(Host) error{p.decideUser, p.decideFiles, p.decideEnv, p.decideLimits} {
-		errs = append(errs, decide(h))
+	if err := p.decideUser(h); err != nil {
+		errs = append(errs, err) // what it could not find, decideFiles would not either
+	} else {
+		errs = append(errs, p.decideFiles(h))
 	}
+	p.decideEnv()
+	errs = append(errs, p.decideLimits(h))
 	if err := errors.Join(errs...); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
 	}
@@ -118,16 +123,12 @@ func (p *Plan) decideUser(h Host) error {
 		// A guest is never host root. What it may write to belongs to its user.
 		id.hostUID, id.hostGID = nobody, nobody
 		if ws := p.Spec.FS.Workspace; ws != "" {
-			uid, gid, _, err := h.Owner(ws)
+			src, err := lookUp("workspace", ws, h)
 			if err != nil {
-				return nil // decideFiles says what is wrong with it
+				return err
 			}
-			if uid != 0 {
-				id.hostUID, id.hostGID = uid, gid
-			}
-			if gid == 0 {
-				id.hostGID = nobody
-			}
+			id.hostUID, id.hostGID = orDefault(src.UID, nobody), orDefault(src.GID, nobody)
+			p.workspace = &src
 		}
 	}
 	p.ids = id
@@ -177,7 +178,7 @@ func (p *Plan) binds(h Host) (nodes []layout.Node, err error) {
 		nodes, errs = append(nodes, n), append(errs, err)
 	}
 	if ws := p.Spec.FS.Workspace; ws != "" {
-		at, err := p.workspace(ws, h)
+		at, err := p.bindWorkspace(ws, h)
 		nodes, errs = append(nodes, at...), append(errs, err)
 	}
 	seen := make(map[string]bool)
@@ -233,13 +234,17 @@ func lookUp(what, path string, h Host) (layout.Source, error) {
 	return src, nil
 }
 
-// workspace binds the directory at the path it was asked for and, when that
+// bindWorkspace binds the directory at the path it was asked for and, when that
 // goes through a symbolic link, at the path it really has.
-func (p *Plan) workspace(ws string, h Host) (nodes []layout.Node, err error) {
-	src, err := lookUp("workspace", ws, h)
-	if err != nil {
-		return nil, err
+func (p *Plan) bindWorkspace(ws string, h Host) (nodes []layout.Node, err error) {
+	if p.workspace == nil {
+		src, err := lookUp("workspace", ws, h)
+		if err != nil {
+			return nil, err
+		}
+		p.workspace = &src
 	}
+	src := *p.workspace
 	if !src.Dir {
 		return nil, invalid("workspace %s: not a directory", ws)
 	}
@@ -258,20 +263,17 @@ func (p *Plan) workspace(ws string, h Host) (nodes []layout.Node, err error) {
 		}
 		nodes = append(nodes, layout.Node{Path: at, Kind: layout.Bind, Source: src})
 	}
-	if uid, _, mode, err := h.Owner(ws); err != nil {
-		return nil, hostError("workspace", ws, err)
-	} else if h.Become && uid == 0 && mode.Perm()&0o002 == 0 {
+	if h.Become && src.UID == 0 && src.Mode&0o002 == 0 {
 		return nil, invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)
 	}
 	return nodes, nil
 }
 
-func (p *Plan) decideEnv(Host) error {
+func (p *Plan) decideEnv() {
 	p.Env = mergeEnv([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
 	}, p.Spec.Env)
-	return nil
 }
 
 // mergeEnv adds to env; a later value replaces an earlier one of that name.

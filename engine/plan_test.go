@@ -35,16 +35,11 @@ func machineOf(h Host, files map[string]string) Host {
 			return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
 		}
 		dir := !strings.Contains(filepath.Base(to), ".") && !strings.HasPrefix(to, "/dev/")
-		return layout.Source{Path: to, Identity: layout.Identity{Dev: 1, Ino: uint64(len(to)), Dir: dir}}, nil
-	}
-	h.Owner = func(path string) (int, int, fs.FileMode, error) {
+		src := layout.Source{Path: to, Identity: layout.Identity{Dev: 1, Ino: uint64(len(to)), Dir: dir}, UID: 501, GID: 502, Mode: 0o755}
 		if path == "/rooted" {
-			return 0, 0, 0o755, nil
+			src.UID, src.GID = 0, 0
 		}
-		if _, ok := all[path]; !ok {
-			return 0, 0, 0, &fs.PathError{Op: "stat", Path: path, Err: fs.ErrNotExist}
-		}
-		return 501, 502, 0o755, nil
+		return src, nil
 	}
 	return h
 }

@@ -71,9 +71,11 @@ func (t *tree) verify() error {
 // anyMode makes modes mean what they say, whatever the host's umask.
 func (t *tree) anyMode() { t.p.Do("set umask", "", unix.SYS_UMASK, launch.Int(0)) }
 
-// setattr adds attributes of mount_setattr(2).
+// setattr adds attributes of mount_setattr(2) and makes the mount private: a
+// copy of a host tree would else be a peer of it, so that mounts made on one
+// side appear on the other.
 func (t *tree) setattr(n layout.Node, fd launch.Arg, name string, flags int, set uint64) {
-	t.p.Do("protect", n.Path, unix.SYS_MOUNT_SETATTR, fd, t.p.Str(name), launch.Int(flags), t.p.Words(set, 0, 0, 0), launch.Int(unix.MOUNT_ATTR_SIZE_VER0))
+	t.p.Do("protect", n.Path, unix.SYS_MOUNT_SETATTR, fd, t.p.Str(name), launch.Int(flags), t.p.Words(set, 0, unix.MS_PRIVATE, 0), launch.Int(unix.MOUNT_ATTR_SIZE_VER0))
 }
 
 // enter makes the first node of the table the root, with the host's tree
@@ -132,8 +134,26 @@ func (t *tree) build(nodes layout.Table) {
 	}
 	for _, n := range nodes {
 		if n.Kind == layout.Proc {
+			t.quotas(n.Path)
 			t.mask(n) // needs /dev/null
 		}
+	}
+}
+
+// quotas sets limits of the sandbox's user namespace (namespaces(7), Linux
+// 4.9), while its /proc/sys can still be written to.
+//
+// A user namespace inside the sandbox would give a guest the capabilities of
+// one: to enter a UTS namespace of its own, by which it would escape the kill
+// of its process tree, and to reach kernel code that is not meant for it.
+// inotify instances are counted for the host's user, too.
+func (t *tree) quotas(proc string) {
+	p := t.p
+	for _, q := range []struct{ name, value string }{{"max_user_namespaces", "0"}, {"max_inotify_instances", "64"}} {
+		file := proc + "/sys/user/" + q.name
+		fd := p.Do("open", file, unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str(file), launch.Int(unix.O_WRONLY|unix.O_CLOEXEC), launch.Int(0)).Slot()
+		p.Do("write", file, unix.SYS_WRITE, fd.Arg(), p.Str(q.value), launch.Int(len(q.value)))
+		t.done(fd.Arg())
 	}
 }
 
@@ -177,7 +197,7 @@ func (t *tree) node(n layout.Node) {
 		}
 		t.mount(n, "tmpfs", flags, "mode="+strconv.FormatUint(uint64(n.Mode), 8)+limits(n))
 	case layout.Devpts:
-		t.mount(n, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+		t.mount(n, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=64")
 	case layout.Proc:
 		if !t.hasProc {
 			t.proc(n.Path)

@@ -64,9 +64,9 @@ const (
 )
 
 // Stat identifies what an open descriptor, an O_PATH one too, leads to. The
-// mode and the number of links are valid in the result.
+// mode, the owner and the number of links are valid in the result.
 func Stat(fd int) (st unix.Statx_t, err error) {
-	err = unix.Statx(fd, "", statxFlags, statxMask|unix.STATX_MODE|unix.STATX_NLINK, &st)
+	err = unix.Statx(fd, "", statxFlags, statxMask|unix.STATX_MODE|unix.STATX_NLINK|unix.STATX_UID|unix.STATX_GID, &st)
 	return st, err
 }
 

@@ -45,6 +45,8 @@ type Identity struct {
 type Source struct {
 	Path string // absolute, symlinks resolved
 	Identity
+	UID, GID int
+	Mode     uint32 // permission bits
 }
 
 // ErrChanged is matched by the error of Source.Is.
