@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,13 +29,16 @@ type Cmd struct {
 	// which "" stands for.
 	Dir string
 
-	// Stdin is what the command reads. nil is the null device, an *os.File is
-	// passed on as it is, anything else is copied through a pipe.
+	// Stdin is what the command reads. nil is the null device. An *os.File that
+	// is a pipe, a connected Unix stream socket or the null device is passed on
+	// as it is; everything else is copied through a pipe, since a guest could do
+	// more with a file, a terminal or another socket than read it. A directory
+	// is ErrInvalid.
 	Stdin io.Reader
 	// Stdout and Stderr receive what it writes. nil keeps the first
-	// Limits.Output bytes for the Result, an *os.File is passed on as it is,
-	// anything else is copied to through a pipe, all of it. When both are the
-	// same, one goroutine at a time writes.
+	// Limits.Output bytes for the Result; anything else gets all of it, in the
+	// ways of Stdin. When both are the same, one goroutine at a time writes. A
+	// Writer that blocks holds up Wait no longer than WaitDelay, and a second.
 	Stdout, Stderr io.Writer
 
 	// TTY gives the command a terminal of that size. Stdin is then copied to
@@ -47,16 +51,18 @@ type Cmd struct {
 	// behind by the command hold open; 0 means 100 ms.
 	WaitDelay time.Duration
 
-	sandbox *Sandbox
-	ctx     context.Context
-	process *process
-	whole   bool // from start to end in one: Run
-	started time.Time
-	cause   atomic.Pointer[Outcome] // why the engine killed it
-	timing  Timing
-	io      streams
-	ended   chan struct{} // closed when it has been reaped; nil: Wait reaps
-	end     struct {
+	sandbox  *Sandbox
+	ctx      context.Context
+	process  *process
+	whole    bool // from start to end in one: Run
+	started  time.Time
+	cause    atomic.Pointer[Outcome] // why the engine killed it
+	timing   Timing
+	io       streams
+	killing  sync.Mutex
+	released bool          // under killing: there is nothing left to kill
+	ended    chan struct{} // closed when it has been reaped; nil: Wait reaps
+	end      struct {
 		status syscall.WaitStatus
 		usage  syscall.Rusage
 		at     time.Time
@@ -188,6 +194,10 @@ func (c *Cmd) reap() {
 	c.end.status, c.end.usage, c.end.err = c.process.wait()
 	c.end.at = time.Now()
 	c.finish()
+	c.killing.Lock() // a kill that is under way ends first
+	defer c.killing.Unlock()
+	c.end.err = errors.Join(c.end.err, c.process.release())
+	c.released = true
 }
 
 func (c *Cmd) check() error {
@@ -234,7 +244,11 @@ func (c *Cmd) kill(why Outcome) {
 		c.sandbox.kill()
 		return
 	}
-	_ = c.process.killTree() // what is left is ending already
+	c.killing.Lock()
+	defer c.killing.Unlock()
+	if !c.released {
+		_ = c.process.killTree() // what is left is ending already
+	}
 }
 
 // Signal sends a signal to the command, which must have been started. Its

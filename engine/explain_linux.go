@@ -20,6 +20,9 @@ func (m *machine) explain(err error) error {
 	if step.What == "find mount point" && errors.Is(err, unix.ENOENT) {
 		return invalid("mount point %s does not exist, and nothing is made in what is the host's: create it there, or use an overlay", step.Path)
 	}
+	if step.Call == "keyctl" && errors.Is(err, unix.EDQUOT) {
+		return &UnsupportedError{Feature: "a session keyring for each command", Err: err, Remedy: "this user has too many: raise sysctl kernel.keys.maxkeys"}
+	}
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {
 	case step.What == "start process" && errors.Is(err, unix.ENOSPC):

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +26,7 @@ type machine struct {
 	clock     launch.Clock
 
 	signals  []unix.Signal // to reset in commands
+	keyrings bool          // whether there are session keyrings
 	proc     *os.File      // the host's /proc, O_PATH
 	pause    *os.File      // image of pid 1
 	lifeline *os.File      // read end; pid 1 of every sandbox holds it
@@ -46,6 +44,8 @@ func openMachine(h Host, o Options) (m *machine, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
+	_, err = unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+	m.keyrings = !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM)
 	if m.proc, err = openPath("/proc"); err != nil {
 		return nil, err
 	}
@@ -234,103 +234,6 @@ func (b *box) kill() { _ = sendSignal(b.pidfd, unix.SIGKILL) } // gone already i
 // wait returns when nothing is left of the sandbox. Commands in it are waited
 // for by others first: pid 1 ends after them.
 func (b *box) wait() error {
-	_, _, err := waitFor(b.pidfd, b.pid)
+	_, _, err := waitFor(b.pidfd, b.pid, b.kill)
 	return errors.Join(err, b.pidfd.Close())
-}
-
-func pidfdOpen(pid int) (*os.File, error) {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if err != nil {
-		return nil, &UnsupportedError{Feature: "pidfd_open with PIDFD_NONBLOCK", Since: "5.10", Err: err}
-	}
-	return os.NewFile(uintptr(fd), "pidfd"), nil
-}
-
-// waitFor waits in the runtime's poller, without a thread, and reaps.
-//
-// A guest that traces a command gets its end reported first, and by not asking
-// for it could keep it from us for ever. It has a moment, and is then killed.
-func waitFor(pidfd *os.File, pid int) (status syscall.WaitStatus, usage syscall.Rusage, err error) {
-	const patience = 100 * time.Millisecond
-	conn, err := pidfd.SyscallConn()
-	if err != nil {
-		return 0, usage, err
-	}
-	polled := false
-	for {
-		pollErr := conn.Read(func(uintptr) bool {
-			var got int
-			for {
-				got, err = syscall.Wait4(pid, &status, syscall.WNOHANG|unix.WALL, &usage)
-				if err != syscall.EINTR {
-					break
-				}
-			}
-			if got == 0 && err == nil && polled {
-				// It is dead, as polling says, and not ours to reap.
-				_ = pidfd.SetReadDeadline(time.Now().Add(patience)) // a pidfd has deadlines
-			}
-			polled = true
-			return got == pid || err != nil
-		})
-		if !errors.Is(pollErr, os.ErrDeadlineExceeded) {
-			return status, usage, errors.Join(pollErr, err)
-		}
-		killTracer(pid)
-		if err := pidfd.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			return status, usage, err
-		}
-	}
-}
-
-// killTracer kills the process that traces pid, if it is of the same sandbox:
-// a debugger on the host is let be.
-func killTracer(pid int) {
-	tracer := tracerOf(pid)
-	if tracer == 0 {
-		return
-	}
-	fd, err := unix.PidfdOpen(tracer, 0)
-	if err != nil {
-		return // it has ended
-	}
-	defer unix.Close(fd)
-	theirs, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", tracer))
-	ours, err2 := os.Readlink("/proc/self/ns/pid")
-	if err1 == nil && err2 == nil && theirs != ours && tracerOf(pid) == tracer {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it has ended
-	}
-}
-
-func tracerOf(pid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), "TracerPid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, _ := strconv.Atoi(strings.TrimSpace(line)) // none: 0
-	return n
-}
-
-// reap waits for a child that is ending.
-func reap(pid int) error {
-	for {
-		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-// sendSignal cannot hit another process that has got the pid since. Its error
-// is os.ErrProcessDone when the process has been reaped.
-func sendSignal(pidfd *os.File, sig syscall.Signal) error {
-	conn, err := pidfd.SyscallConn()
-	if err != nil {
-		return os.ErrProcessDone
-	}
-	if conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) }) != nil || err == unix.ESRCH {
-		return os.ErrProcessDone
-	}
-	return err
 }

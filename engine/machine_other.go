@@ -36,6 +36,7 @@ func (*box) exec(execRequest) (*process, error)                          { retur
 func (*box) terminal(WindowSize) (master, slave *os.File, err error)     { return nil, nil, unsupported() }
 func (*process) started() error                                          { return unsupported() }
 func (*process) timing() Timing                                          { return Timing{} }
+func (*process) release() error                                          { return nil }
 func (*process) setupError() error                                       { return unsupported() }
 func (*process) signal(syscall.Signal) error                             { return unsupported() }
 func (*process) killTree() error                                         { return unsupported() }
@@ -49,3 +50,5 @@ func maxRSS(syscall.Rusage) Bytes                                        { retur
 func (*Plan) Calls() string { return "" }
 
 func (*machine) diagnose() []Finding { return nil }
+
+func isUnixStream(*os.File) bool { return false }

@@ -4,11 +4,9 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +26,7 @@ type process struct {
 	pidfd  *os.File
 	report *os.File // end of file: the command has called execve, or is dead; may be nil
 	begin  time.Time
-	uts    string // what marks its descendants; "" when nothing does
+	mark   *mark // of its descendants; nil when nothing is
 }
 
 // exec clones a command into the sandbox. It has not called execve yet; see
@@ -38,7 +36,7 @@ func (b *box) exec(r execRequest) (*process, error) {
 	c := ns.Command{
 		InitFD: int(b.pidfd.Fd()),
 		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
-		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Rlimits: r.plan.nsRlimits(),
+		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Keyring: b.m.keyrings, Rlimits: r.plan.nsRlimits(),
 	}
 	var write *os.File
 	if r.report {
@@ -61,11 +59,11 @@ func (b *box) exec(r execRequest) (*process, error) {
 		err = errors.Join(err, write.Close())
 	}
 	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
-		return nil, errors.Join(err, p.closeReport())
+		return nil, errors.Join(b.m.explain(err), p.closeReport())
 	}
 	if r.marked {
 		// Now, while it cannot have been reaped: later the pid may be another's.
-		p.uts, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", p.pid)) // none: it is dead already
+		p.mark = markOf(p.pid)
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
 		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), p.closeReport())
@@ -120,79 +118,19 @@ func (p *process) timing() Timing {
 
 // wait reaps the command when it ends.
 func (p *process) wait() (syscall.WaitStatus, syscall.Rusage, error) {
-	status, usage, err := waitFor(p.pidfd, p.pid)
+	status, usage, err := waitFor(p.pidfd, p.pid, p.box.kill)
 	return status, usage, errors.Join(err, p.pidfd.Close())
 }
 
+// release frees what a kill would need: none can come any more.
+func (p *process) release() error {
+	if p.mark == nil {
+		return nil
+	}
+	return p.mark.uts.Close()
+}
+
 func (p *process) signal(sig syscall.Signal) error { return sendSignal(p.pidfd, sig) }
-
-// killTree kills the command and all that descends from it, wherever it has
-// gone: every process that has the UTS namespace made for this command. None
-// can leave it without a capability, and none has one.
-//
-// They are stopped first, until no running one is found, so that a fork bomb
-// cannot outrun the kill.
-func (p *process) killTree() error {
-	mark := p.uts
-	if mark == "" {
-		return p.signal(unix.SIGKILL) // it had ended before it could be looked at
-	}
-	stopped := make(map[int]bool)
-	for range 1000 {
-		fresh := 0
-		for pid := range marked(mark) {
-			if !stopped[pid] {
-				stopped[pid] = true
-				fresh++
-				signalMarked(pid, mark, unix.SIGSTOP)
-			}
-		}
-		if fresh == 0 {
-			break
-		}
-	}
-	for pid := range marked(mark) {
-		signalMarked(pid, mark, unix.SIGKILL)
-	}
-	return nil
-}
-
-// marked yields the processes in a UTS namespace.
-func marked(mark string) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		proc, err := os.Open("/proc")
-		if err != nil {
-			return
-		}
-		defer proc.Close()
-		names, err := proc.Readdirnames(-1)
-		if err != nil {
-			return
-		}
-		for _, name := range names {
-			pid, err := strconv.Atoi(name)
-			if err != nil {
-				continue
-			}
-			if at, err := os.Readlink("/proc/" + name + "/ns/uts"); err == nil && at == mark && !yield(pid) {
-				return
-			}
-		}
-	}
-}
-
-// signalMarked looks again after it holds the process, which may have ended
-// and given its pid to another.
-func signalMarked(pid int, mark string, sig syscall.Signal) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts"); err == nil && at == mark {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it has ended
-	}
-}
 
 // searchPath lists what a command's name may stand for, as execvp(3) does it.
 func searchPath(name string, env []string) []string {
@@ -256,3 +194,19 @@ func resize(master *os.File, w WindowSize) error {
 
 // maxRSS: ru_maxrss is in KiB (getrusage(2)).
 func maxRSS(u syscall.Rusage) Bytes { return Bytes(u.Maxrss) * KiB }
+
+// isUnixStream tells whether a socket is of the one kind that leads only to its
+// peer: a guest can reconnect a TCP socket, and address a datagram to anyone.
+func isUnixStream(f *os.File) bool {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	domain, kind := 0, 0
+	cerr := conn.Control(func(fd uintptr) {
+		if domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
+			kind, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
+		}
+	})
+	return cerr == nil && err == nil && domain == unix.AF_UNIX && kind == unix.SOCK_STREAM
+}

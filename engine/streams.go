@@ -17,7 +17,6 @@ type streams struct {
 	theirs []*os.File // ends for the command, closed once it has them
 	ours   []*os.File // our ends of pipes
 	copies []func()   // run by start
-	stdin  *os.File   // our end of its standard input, among ours
 	master *os.File   // of its terminal, among ours
 
 	reads          []*os.File // what is copied from, among ours
@@ -69,13 +68,15 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 		return nil, nil
 	}
 	if f, ok := r.(*os.File); ok {
-		return f, passable(f)
+		if as, err := passage(f); err != nil || as == asItIs {
+			return f, err
+		}
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	s.theirs, s.ours, s.stdin = append(s.theirs, read), append(s.ours, write), write
+	s.theirs, s.ours = append(s.theirs, read), append(s.ours, write)
 	s.copies = append(s.copies, func() {
 		go func() {
 			_, _ = io.Copy(write, r) // the command need not read all of it
@@ -85,30 +86,50 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 	return read, nil
 }
 
-// passable refuses files through which a guest would get further than their
-// content: from a directory, by way of /proc/self/fd/N/.., it would walk the
-// whole host (the attack of CVE-2024-21626).
-func passable(f *os.File) error {
+// how a file gets to a guest as a standard stream.
+type how int
+
+const (
+	asItIs how = iota + 1
+	copied     // through a pipe
+)
+
+// passage decides. A guest can do more with a descriptor than read or write:
+// reopen it through /proc/self/fd with the access that its user has, change its
+// mode, or, from a directory, walk the whole host (the attack of
+// CVE-2024-21626). Only what gives nothing more is passed on as it is: pipes,
+// connected Unix stream sockets and the null device.
+func passage(f *os.File) (how, error) {
 	if f == nil {
-		return invalid("a nil file as a standard stream")
+		return 0, invalid("a nil file as a standard stream")
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	switch mode := info.Mode(); {
-	case mode.IsRegular(), mode&(os.ModeNamedPipe|os.ModeSocket) != 0, mode&os.ModeCharDevice != 0:
-		return nil
+	case mode&os.ModeNamedPipe != 0, isNull(info), mode&os.ModeSocket != 0 && isUnixStream(f):
+		return asItIs, nil
 	case mode.IsDir():
-		return invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox", f.Name())
+		return 0, invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox", f.Name())
+	case mode.IsRegular(), mode&(os.ModeCharDevice|os.ModeSocket) != 0:
+		return copied, nil
 	default:
-		return invalid("standard stream %s is a %s: neither a file, a pipe, a socket nor a terminal", f.Name(), mode.Type())
+		return 0, invalid("standard stream %s is a %s: neither a file, a pipe, a socket nor a terminal", f.Name(), mode.Type())
 	}
+}
+
+// isNull compares with the null device, which has no content to protect.
+func isNull(info os.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
 }
 
 func (s *streams) output(w io.Writer) (*os.File, error) {
 	if f, ok := w.(*os.File); ok {
-		return f, passable(f)
+		if as, err := passage(f); err != nil || as == asItIs {
+			return f, err
+		}
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -220,7 +241,12 @@ func (s *streams) wait(delay time.Duration) bool {
 		for _, f := range s.reads {
 			_ = f.SetReadDeadline(time.Now()) // it is a pipe or a terminal, which have deadlines
 		}
-		<-done
+		// What was written is there; it is a Writer that blocks, if anything.
+		t.Reset(max(delay, time.Second))
+		select {
+		case <-done:
+		case <-t.C:
+		}
 	}
 	s.closeOurs()
 	return complete

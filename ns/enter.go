@@ -34,6 +34,10 @@ type Command struct {
 	Signals []unix.Signal // that the host may ignore
 	Rlimits []Rlimit
 
+	// Keyring gives the command a session keyring of its own. It is unset where
+	// the kernel has none or an outer filter refuses them.
+	Keyring bool
+
 	// Marked gives the command a UTS namespace of its own, which all that
 	// descend from it are in and none can leave: its process tree can be told
 	// from those of other commands.
@@ -77,6 +81,10 @@ func Enter(c Command) *Entry {
 	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
 	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
 	outer.Phase(launch.Confine)
+	if c.Keyring {
+		// In place of the host's session keyring and the secrets in it.
+		outer.Do("join a keyring of its own", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), launch.Int(0))
+	}
 	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -88,38 +87,19 @@ func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
 	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if !o.tty {
-		// A guest that holds our terminal could read what is typed there and
-		// change its settings, so it gets a pipe.
-		if isTerminal(os.Stdout) {
-			cmd.Stdout = writer{os.Stdout}
-		}
-		if isTerminal(os.Stderr) {
-			cmd.Stderr = writer{os.Stderr}
-		}
-		if o.interactive && isTerminal(os.Stdin) {
-			cmd.Stdin = reader{os.Stdin}
-		}
 		return restore, nil
 	}
-	cmd.Stdout, cmd.Stderr = writer{os.Stdout}, nil
+	cmd.Stderr = nil
 	size, err := terminalSize(os.Stdin)
 	if err != nil {
 		return restore, err
 	}
 	cmd.TTY = &size
 	if o.interactive {
-		cmd.Stdin = reader{os.Stdin}
 		return rawMode(os.Stdin)
 	}
 	return restore, nil
 }
-
-// writer and reader hide that they are files, which the engine would pass on
-// as they are.
-type (
-	writer struct{ io.Writer }
-	reader struct{ io.Reader }
-)
 
 // forward passes signals on to the command. The second SIGINT, or the second
 // SIGTERM, kills the sandbox.

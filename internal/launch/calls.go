@@ -40,6 +40,8 @@ func call(nr uintptr) (name, args string) {
 		return "fcntl", "dii"
 	case unix.SYS_IOCTL:
 		return "ioctl", "dxp"
+	case unix.SYS_KEYCTL:
+		return "keyctl", "ip"
 	case unix.SYS_MKDIRAT:
 		return "mkdirat", "dso"
 	case unix.SYS_MOUNT:
