@@ -15,14 +15,14 @@ import (
 // from nothing, and that put a command, "PROGRAM", into it.
 // The host's descriptors have example numbers.
 func (p *Plan) Calls() string {
-	const procFD, pauseFD, pipeFD, nullFD, reportFD, initFD = 4, 5, 6, 8, 9, 10
+	const procFD, pauseFD, pipeFD, nullFD, reportFD, initFD, gateFD = 4, 5, 6, 8, 9, 10, 11
 	init := ns.Direct(ns.Config{
 		Table: p.table, IDs: p.ids.ns(), Hostname: p.hostname,
 		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
 	})
 	enter := ns.Enter(ns.Command{
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
-		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, Signals: launch.IgnorableSignals(), Keyring: true, Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
+		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: true, Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
 	})
 	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
 		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)

@@ -82,7 +82,6 @@ type execRequest struct {
 	plan             *Plan      // of the sandbox: limits
 	terminal         bool       // files[0] becomes the controlling terminal
 	marked           bool       // its descendants can be told apart
-	report           bool       // started will be called
 }
 
 // Run starts the command and waits for it. The error is what Start or Wait
@@ -146,7 +145,7 @@ func (c *Cmd) start() error {
 	plan := c.sandbox.plan
 	r := execRequest{
 		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
-		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep, report: !c.whole,
+		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep,
 	}
 	if path.IsAbs(c.Dir) {
 		r.dir = c.Dir

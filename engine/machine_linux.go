@@ -29,6 +29,7 @@ type machine struct {
 	keyrings bool          // whether there are session keyrings
 	proc     *os.File      // the host's /proc, O_PATH
 	pause    *os.File      // image of pid 1
+	gate     *os.File      // image that commands execute first
 	lifeline *os.File      // read end; pid 1 of every sandbox holds it
 	hold     *os.File      // write end, which nobody else has
 	null     *os.File
@@ -53,6 +54,9 @@ func openMachine(h Host, o Options) (m *machine, err error) {
 		return nil, err
 	}
 	if m.pause, err = launch.Pause(); err != nil {
+		return nil, err
+	}
+	if m.gate, err = launch.Gate(); err != nil {
 		return nil, err
 	}
 	var pipe [2]int
@@ -85,7 +89,7 @@ func (m *machine) close() error {
 		s.Close()
 	}
 	m.mu.Unlock()
-	for _, f := range []*os.File{m.proc, m.pause, m.lifeline, m.hold, m.null} {
+	for _, f := range []*os.File{m.proc, m.pause, m.gate, m.lifeline, m.hold, m.null} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}

@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path"
 	"runtime"
@@ -24,7 +26,7 @@ type process struct {
 	entry  *ns.Entry
 	pid    int
 	pidfd  *os.File
-	report *os.File // end of file: the command has called execve, or is dead; may be nil
+	report *os.File // end of file: the command has called execve, or is dead
 	begin  time.Time
 	mark   *mark // of its descendants; nil when nothing is
 }
@@ -36,16 +38,13 @@ func (b *box) exec(r execRequest) (*process, error) {
 	c := ns.Command{
 		InitFD: int(b.pidfd.Fd()),
 		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
-		ReportFD: -1, Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Keyring: b.m.keyrings, Rlimits: r.plan.nsRlimits(),
+		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Keyring: b.m.keyrings, Rlimits: r.plan.nsRlimits(),
 	}
-	var write *os.File
-	if r.report {
-		var err error
-		if p.report, write, err = os.Pipe(); err != nil {
-			return nil, err
-		}
-		c.ReportFD = int(write.Fd())
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
 	}
+	p.report, c.ReportFD = read, int(write.Fd())
 	for _, f := range r.files {
 		if f == nil {
 			f = b.m.null
@@ -53,44 +52,29 @@ func (b *box) exec(r execRequest) (*process, error) {
 		c.FDs = append(c.FDs, int(f.Fd()))
 	}
 	p.entry = ns.Enter(c)
-	err := b.spawner.Run(p.entry.Program, p.entry.Flags)
+	err = b.spawner.Run(p.entry.Program, p.entry.Flags)
 	runtime.KeepAlive(r.files)
-	if write != nil {
-		err = errors.Join(err, write.Close())
-	}
+	err = errors.Join(err, write.Close())
 	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
-		return nil, errors.Join(b.m.explain(err), p.closeReport())
+		return nil, errors.Join(b.m.explain(err), read.Close())
 	}
 	if r.marked {
 		// Now, while it cannot have been reaped: later the pid may be another's.
 		p.mark = markOf(p.pid)
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
-		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), p.closeReport())
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close())
 	}
 	return p, nil
 }
 
-func (p *process) closeReport() error {
-	if p.report == nil {
-		return nil
-	}
-	return p.report.Close()
-}
-
-// started returns when the command has called execve: nil, or the error of
-// setupError, in which case the command has been reaped. A command that was
-// killed before that has started, as far as anyone can tell.
+// started returns when the command has called execve: nil, or why it could not,
+// in which case it has been reaped. A command that was killed before that has
+// started, as far as anyone can tell.
 //
 // A guest can hold it up by stopping the command, so the caller has a kill
 // pending for the deadline.
 func (p *process) started() error {
-	if _, err := p.report.Read(make([]byte, 1)); err == nil {
-		panic("engine: bytes on the report pipe")
-	}
-	if err := p.report.Close(); err != nil {
-		return err
-	}
 	err := p.setupError()
 	if err != nil {
 		_, _, werr := p.wait()
@@ -99,13 +83,22 @@ func (p *process) started() error {
 	return err
 }
 
-// setupError is why the command has ended without calling execve: an ExecError
-// or StepError, or nil.
+// setupError waits for the end of what comes before the command's own program.
+// It returns nil when that runs, or has run, and otherwise what went wrong: an
+// ExecError or a StepError.
 func (p *process) setupError() error {
+	buf := make([]byte, 8)
+	n, _ := io.ReadFull(p.report, buf) // nothing: it was executed, or something is in the program
+	if err := p.report.Close(); err != nil {
+		return err
+	}
+	if n == len(buf) {
+		errno := syscall.Errno(binary.NativeEndian.Uint64(buf))
+		return &ExecError{Name: p.name, NotFound: errno == unix.ENOENT, Err: errno}
+	}
 	err := p.entry.Program.Err()
-	var step *StepError
-	if errors.As(err, &step) && step.Call == "execve" {
-		return &ExecError{Name: p.name, NotFound: p.entry.NotFound(), Err: step.Errno}
+	if errors.Is(err, unix.E2BIG) {
+		return &ExecError{Name: p.name, Err: unix.E2BIG}
 	}
 	return err
 }

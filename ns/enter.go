@@ -27,8 +27,9 @@ type Command struct {
 	Dir   string // inside, absolute
 	Umask int
 
-	FDs      []int // become 0, 1, 2, … of the command
-	ReportFD int   // write end of a close-on-exec pipe, or -1; see Enter
+	FDs      []int // become 0, 1, 2, … of the command; at most 200
+	ReportFD int   // write end of a pipe; see Enter
+	GateFD   int   // launch.Gate
 	Terminal bool  // FDs[0] is the controlling terminal
 
 	Signals []unix.Signal // that the host may ignore
@@ -49,30 +50,19 @@ type Entry struct {
 	Program *launch.Program
 	Flags   uint64
 	PID     *launch.Slot // as the host sees it; the host is the parent
-	execs   []launch.Step
-}
-
-// NotFound tells whether the command did not start because none of its paths
-// exists, as opposed to one that exists and cannot be executed.
-func (e *Entry) NotFound() bool {
-	for _, s := range e.execs {
-		if n := s.Errno(); n != uintptr(unix.ENOENT) && n != uintptr(unix.ENOTDIR) {
-			return false
-		}
-	}
-	return true
 }
 
 // Enter returns the program. Its process, outside the sandbox's pid namespace
 // and so out of any guest's reach, joins the other namespaces and clones the
 // command. The host may wait for that process, but not for the command, which
 // a guest can stop before it has executed anything: the command is cloned
-// without CLONE_VFORK. The end of file on the other end of ReportFD tells that
-// it has called execve, or has died, and that the program's memory is no longer
-// used; who waits for the command's end anyway does not need it.
+// without CLONE_VFORK. It executes the gate, and that the command. The other end
+// of ReportFD then reads as at its end, or yields the errno of the execve. At its
+// end, too, when the command has died: either way the program's memory is no
+// longer used.
 func Enter(c Command) *Entry {
 	outer := launch.NewProgram(64)
-	top := c.ReportFD
+	top := max(c.ReportFD, c.GateFD)
 	for _, fd := range append([]int{c.InitFD}, c.FDs...) {
 		top = max(top, fd)
 	}
@@ -88,15 +78,10 @@ func Enter(c Command) *Entry {
 	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.
-	fds := slices.Clone(c.FDs)
-	if c.ReportFD >= 0 {
-		fds = append(fds, c.ReportFD)
-	}
-	place(outer, fds)
-	if c.ReportFD >= 0 {
-		outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(len(c.FDs)), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
-	}
-	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(len(fds)), launch.Int(^uint32(0)), launch.Int(0))
+	report, gate := len(c.FDs), len(c.FDs)+1
+	place(outer, append(slices.Clone(c.FDs), c.ReportFD, c.GateFD))
+	outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(gate), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
+	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(gate+1), launch.Int(^uint32(0)), launch.Int(0))
 	outer.Phase(launch.Namespaces)
 
 	e := &Entry{Program: outer, Flags: unix.CLONE_FILES}
@@ -106,11 +91,11 @@ func Enter(c Command) *Entry {
 		flags |= unix.CLONE_NEWUTS
 	}
 	e.PID = outer.Clone("start command", launch.CloneArgs{Flags: flags}, inner)
-	e.command(inner, c)
+	e.command(inner, c, report, gate)
 	return e
 }
 
-func (e *Entry) command(p *launch.Program, c Command) {
+func (e *Entry) command(p *launch.Program, c Command, report, gate int) {
 	p.Phase(launch.Confine)
 	// A session of its own: no terminal of the host's can be reached by
 	// /dev/tty, nor typed into with TIOCSTI (CVE-2017-5226).
@@ -128,19 +113,9 @@ func (e *Entry) command(p *launch.Program, c Command) {
 		// An older kernel does not know the last ones.
 		p.Do("drop capability", "", unix.SYS_PRCTL, launch.Int(unix.PR_CAPBSET_DROP), launch.Int(c), launch.Int(0), launch.Int(0), launch.Int(0)).Try()
 	}
-	p.Phase(launch.Exec)
 	p.FreeCPUs(e.Program)
-	argv, env := p.Strings(c.Argv), p.Strings(c.Env)
-	// Late, so that a signal from inside finds default actions and, from here
-	// on, nothing but the execve to interrupt.
-	p.Do("unblock signals", "", unix.SYS_RT_SIGPROCMASK, launch.Int(unix.SIG_SETMASK), p.Words(0), launch.Int(0), launch.Int(8))
-	for i, file := range c.Paths {
-		s := p.Do("exec", c.Argv[0], unix.SYS_EXECVE, p.Str(file), argv, env)
-		if i < len(c.Paths)-1 {
-			s.Try()
-		}
-		e.execs = append(e.execs, s)
-	}
+	p.Phase(launch.Exec)
+	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(gate), p.Str(""), p.Strings(launch.GateArgs(report, c.Paths, c.Argv)), p.Strings(c.Env), launch.Int(unix.AT_EMPTY_PATH))
 }
 
 // lastCap is CAP_CHECKPOINT_RESTORE (Linux 5.9), the newest there is.

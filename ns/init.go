@@ -85,6 +85,7 @@ func finish(p, outermost *launch.Program, c Config) {
 	// Ignored across execve, so the kernel reaps the orphans that pid 1 gets.
 	ignore := p.Words(1 /* SIG_IGN */, 0, 0, 0)
 	p.Do("ignore SIGCHLD", "", unix.SYS_RT_SIGACTION, launch.Int(unix.SIGCHLD), ignore, launch.Int(0), launch.Int(8))
+	keepOne(p)
 	noPrivileges(p)
 	// The pipe is at 0 and the image at 1, wherever they were: at 2 and above
 	// nothing of the host's is left.
@@ -121,6 +122,20 @@ const securebits = 1<<0 | 1<<1 | // NOROOT, locked
 func noPrivileges(p *launch.Program) {
 	p.Do("no new privileges", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_NO_NEW_PRIVS), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
 	p.Do("set securebits", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_SECUREBITS), launch.Int(securebits), launch.Int(0), launch.Int(0), launch.Int(0))
+}
+
+// keepOne leaves pid 1 a single capability, through its execve. It means next to
+// nothing, but a guest has none, and so can never trace pid 1 nor see it in
+// /proc, from its first instruction on: traced, it could be made to outlive the
+// host.
+func keepOne(p *launch.Program) {
+	const harmless = unix.CAP_WAKE_ALARM
+	const low, all = uint64(unix.LINUX_CAPABILITY_VERSION_3), ^uint64(0)
+	// struct __user_cap_data_struct: effective, permitted, inheritable of the
+	// lower 32 capabilities, then of the upper.
+	data := p.Words(all, 0xffffffff<<32, 0xffffffff|1<<(harmless-32)<<32)
+	p.Do("keep a capability", "", unix.SYS_CAPSET, p.Words(low), data)
+	p.Do("keep a capability", "", unix.SYS_PRCTL, launch.Int(unix.PR_CAP_AMBIENT), launch.Int(unix.PR_CAP_AMBIENT_RAISE), launch.Int(harmless), launch.Int(0), launch.Int(0))
 }
 
 // place moves descriptors to 0, 1, 2, … in the calling process, without

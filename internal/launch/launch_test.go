@@ -3,8 +3,12 @@
 package launch_test
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -117,20 +121,93 @@ func TestNestedCloneIsAChildOfTheHost(t *testing.T) {
 	}
 }
 
-func TestStartExecs(t *testing.T) {
+// gate runs a command through the gate and returns how it ended, and the errno
+// that it reported.
+func gate(t *testing.T, paths, argv, env []string) (syscall.WaitStatus, syscall.Errno) {
+	t.Helper()
+	image, err := launch.Gate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
 	p := launch.NewProgram(4)
+	p.Do("report", "", unix.SYS_DUP3, launch.Int(w.Fd()), launch.Int(200), launch.Int(0))
 	p.Phase(launch.Exec)
-	p.Do("exec", "/bin/sh", unix.SYS_EXECVE, p.Str("/bin/sh"), p.Strings([]string{"sh", "-c", "exit $N"}), p.Strings([]string{"N=7"}))
+	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings(launch.GateArgs(200, paths, argv)), p.Strings(env), launch.Int(unix.AT_EMPTY_PATH))
 	pid, err := spawner(t).Start(p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ws := waitStatus(t, pid); ws.ExitStatus() != 7 {
-		t.Errorf("status %v, want exit 7", ws)
-	}
-	if s := p.Stamps(); len(s) != 2 || s[1].Phase != launch.Exec || s[1].Cycles <= s[0].Cycles {
+	if s := p.Stamps(); len(s) != 3 || s[2].Phase != launch.Exec || s[2].Cycles <= s[0].Cycles {
 		t.Errorf("stamps %v", s)
 	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errno := syscall.Errno(0)
+	if len(report) == 8 {
+		errno = syscall.Errno(binary.NativeEndian.Uint64(report))
+	}
+	return waitStatus(t, pid), errno
+}
+
+func TestGate(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	plain := dir + "/plain"
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := []string{"guest", "", "-x", ""} // empty arguments are arguments
+	env := []string{"LAUNCH_TEST_GUEST=1"}
+	for _, c := range []struct {
+		name   string
+		paths  []string
+		status int
+		errno  syscall.Errno
+	}{
+		{"the only path", []string{self}, 42, 0},
+		{"the first that exists", []string{dir + "/no", plain + "/x", self}, 42, 0},
+		{"past one that may not be executed", []string{plain, self}, 42, 0},
+		{"none exists", []string{dir + "/no", plain + "/x"}, 127, unix.ENOENT},
+		{"none may be executed", []string{dir + "/no", plain, dir + "/no"}, 127, unix.EACCES},
+		{"a directory", []string{dir}, 127, unix.EACCES},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ws, errno := gate(t, c.paths, run, env)
+			if ws.ExitStatus() != c.status || errno != c.errno {
+				t.Errorf("status %v, errno %v; want exit %d, %v", ws, errno, c.status, c.errno)
+			}
+		})
+	}
+}
+
+// TestMain plays the guest of TestGate: it exits with 42 when its arguments,
+// environment, descriptors and signal mask are as they should be.
+func TestMain(m *testing.M) {
+	if os.Getenv("LAUNCH_TEST_GUEST") == "" {
+		os.Exit(m.Run())
+	}
+	_, err := unix.FcntlInt(200, unix.F_GETFD, 0)
+	var mask unix.Sigset_t
+	merr := unix.PthreadSigmask(unix.SIG_SETMASK, nil, &mask)
+	if !slices.Equal(os.Args, []string{"guest", "", "-x", ""}) || err != unix.EBADF || merr != nil || mask != (unix.Sigset_t{}) {
+		fmt.Fprintf(os.Stderr, "args %q, report %v, mask %v %v\n", os.Args, err, mask, merr)
+		os.Exit(1)
+	}
+	os.Exit(42)
 }
 
 // A pause process lives until the last writing end of its pipe is gone.

@@ -8,26 +8,28 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// pauseEnd marks the end of the pause code in this program's text: "tegm".
-const pauseEnd = 0x6d676574
+// imageEnd marks the end of an image's code in this program's text: "tegm".
+const imageEnd = 0x6d676574
 
-// pauseImage is an executable that holds only the pause code: an ELF header,
-// one segment, and a note that the stack is not executable.
-func pauseImage() []byte {
+// image is an executable that holds only the code at an address of this
+// program's text: an ELF header, one segment, and a note that the stack is not
+// executable.
+func image(code unsafe.Pointer) []byte {
 	const (
 		base    = 0x400000
 		headers = 64 + 2*56
 		maxCode = 512
 	)
-	text := unsafe.Slice((*byte)(pauseCode()), maxCode)
-	end := bytes.Index(text, binary.LittleEndian.AppendUint32(nil, pauseEnd))
+	text := unsafe.Slice((*byte)(code), maxCode)
+	end := bytes.Index(text, binary.LittleEndian.AppendUint32(nil, imageEnd))
 	if end < 0 {
-		panic("launch: pause code has no end")
+		panic("launch: code has no end")
 	}
 	size := uint64(headers + end)
 	le := binary.LittleEndian
@@ -56,12 +58,30 @@ func pauseImage() []byte {
 	return append(b, text[:end]...)
 }
 
-// Pause returns a sealed memfd holding the program that becomes pid 1 of a
-// sandbox. Nothing can change it, so one serves all sandboxes, and a guest
-// that could open /proc/1/exe would have nothing to overwrite (the attack of
-// CVE-2019-5736). The caller closes it.
-func Pause() (*os.File, error) {
-	const name = "tegmen-init"
+// Pause returns the program that becomes pid 1 of a sandbox, as Gate does. The
+// caller closes it.
+func Pause() (*os.File, error) { return sealed("tegmen-init", pauseCode()) }
+
+// Gate returns the program that every command executes first, in a memfd. It
+// has nothing of the host's in memory, so only here are signals let in and is a
+// path followed that a guest has a say in: in the process that still shares the
+// host's memory a signal could have that dumped, and /proc/self/exe is the
+// host's own executable (the attack of CVE-2019-5736).
+//
+// Its arguments are those of GateArgs. When nothing can be executed it writes
+// the errno, 8 bytes, to the report descriptor; otherwise that is closed by the
+// execve. The caller closes the file.
+func Gate() (*os.File, error) { return sealed("tegmen-gate", gateCode()) }
+
+// GateArgs is the argument vector of a gate: it executes the first of paths
+// that exists, with the arguments argv, and reports through a descriptor from 1
+// to 255.
+func GateArgs(reportFD int, paths, argv []string) []string {
+	return slices.Concat([]string{string([]byte{byte(reportFD)})}, paths, []string{""}, argv)
+}
+
+// sealed returns a memfd that nothing can change: one serves all sandboxes.
+func sealed(name string, code unsafe.Pointer) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // MFD_EXEC is 6.3; before, every memfd is executable
@@ -74,13 +94,16 @@ func Pause() (*os.File, error) {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), name)
-	_, err = f.Write(pauseImage())
-	if err == nil {
-		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
-			unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+	if _, err = f.Write(image(code)); err == nil {
+		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+		// F_SEAL_EXEC (6.3): the owner cannot take the execute bits away.
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals|unix.F_SEAL_EXEC|unix.F_SEAL_SEAL)
+		if errors.Is(err, unix.EINVAL) {
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write pause image: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("write %s: %w", name, err), f.Close())
 	}
 	return f, nil
 }

@@ -40,6 +40,7 @@ func (c CloneArgs) raw() cloneArgs {
 //go:noescape
 func spawn(args *cloneArgs, first *step, rep *report) (pid uintptr)
 func pauseCode() unsafe.Pointer
+func gateCode() unsafe.Pointer
 func cycles() uint64
 
 //go:linkname entersyscall runtime.entersyscall

@@ -89,7 +89,84 @@ wait:
 	MOVD	$0, R0
 	SVC
 	UNDEF
-	WORD	$const_pauseEnd
+	WORD	$const_imageEnd
+
+// gate is what a command executes first; see spawn_linux_amd64.s.
+TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
+	MOVD	(RSP), R19
+	ADD	$8, RSP, R20           // argv
+	ADD	R19<<3, R20, R21
+	ADD	$8, R21                // envp
+
+	MOVD	$167, R8 // prctl(PR_SET_DUMPABLE, 0)
+	MOVD	$4, R0
+	MOVD	$0, R1
+	SVC
+
+	MOVD	(R20), R22
+	MOVBU	(R22), R22 // report descriptor
+	ADD	$8, R20
+	MOVD	R20, R23
+
+separator:
+	MOVD	(R23), R1
+	ADD	$8, R23
+	MOVBU	(R1), R2
+	CBNZ	R2, separator // then R23 is the command's argv
+
+	MOVD	$25, R8 // fcntl(report, F_SETFD, FD_CLOEXEC)
+	MOVD	R22, R0
+	MOVD	$2, R1
+	MOVD	$1, R2
+	SVC
+
+	SUB	$16, RSP
+	MOVD	ZR, (RSP)
+	MOVD	$135, R8 // rt_sigprocmask(SIG_SETMASK, none)
+	MOVD	$2, R0
+	MOVD	RSP, R1
+	MOVD	$0, R2
+	MOVD	$8, R3
+	SVC
+
+	MOVD	$-2, R24 // ENOENT, unless something worse is met
+
+try:
+	MOVD	(R20), R0
+	ADD	$8, R20
+	MOVBU	(R0), R2
+	CBZ	R2, refused
+	MOVD	R23, R1
+	MOVD	R21, R2
+	MOVD	$221, R8 // execve
+	SVC
+	CMN	$2, R0 // ENOENT
+	BEQ	try
+	CMN	$20, R0 // ENOTDIR
+	BEQ	try
+	MOVD	R0, R24
+	CMN	$13, R0 // EACCES: another directory may have a better one
+	BEQ	try
+
+refused:
+	NEG	R24, R24
+	MOVD	R24, (RSP)
+	MOVD	$64, R8 // write(report, errno)
+	MOVD	R22, R0
+	MOVD	RSP, R1
+	MOVD	$8, R2
+	SVC
+	MOVD	$const_sysExitGroup, R8
+	MOVD	$127, R0
+	SVC
+	UNDEF
+	WORD	$const_imageEnd
+
+// func gateCode() unsafe.Pointer
+TEXT ·gateCode(SB), NOSPLIT, $0-8
+	MOVD	$·gate(SB), R0
+	MOVD	R0, ret+0(FP)
+	RET
 
 // func pauseCode() unsafe.Pointer
 TEXT ·pauseCode(SB), NOSPLIT, $0-8
