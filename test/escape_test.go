@@ -1,0 +1,142 @@
+//go:build linux
+
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// The host's executable is not to be had under the name that a process has for
+// its own: by a link, by a script's interpreter, or directly (CVE-2019-5736).
+func TestHostExecutableIsOutOfReach(t *testing.T) {
+	dir := shared(t)
+	if err := os.Symlink("/proc/self/exe", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "script"), []byte("#!/proc/self/exe -test.list=.\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	box := sandbox(t, engine.Spec{Keep: true, FS: engine.FS{Mounts: []engine.Mount{bind(dir, "/x")}}})
+	for _, name := range []string{"/proc/self/exe", "/x/link", "/x/script"} {
+		res, err := box.CommandContext(within(t, time.Minute), name, "-test.list=.").Run()
+		if err == nil && (res.Outcome == engine.OK || len(res.Stdout) > 0) {
+			t.Errorf("%s: %s, stdout %q", name, res.Outcome, res.Stdout)
+		}
+	}
+}
+
+func TestNoUserNamespaceInside(t *testing.T) {
+	eng := open(t)
+	for range 2 { // from nothing, and from a template
+		box := start(t, eng, engine.Spec{User: &engine.User{}})
+		res := run(t, box, "unshare", "-U", "true")
+		if got := string(res.Stderr); res.Outcome != engine.Exit || !strings.Contains(got, "No space left on device") {
+			t.Errorf("%s, stderr %q; want ENOSPC", res.Outcome, got)
+		}
+	}
+}
+
+// A guest does not find what is in the session keyring of the host.
+func TestKeyringIsNotShared(t *testing.T) {
+	box := sandbox(t, engine.Spec{})
+	runtime.LockOSThread() // for good: the keyring is the thread's, and ends with it
+	if _, err := unix.KeyctlJoinSessionKeyring("tegmen-test"); err != nil {
+		t.Skipf("needs session keyrings: %v", err)
+	}
+	if _, err := unix.AddKey("user", "tegmen-secret", []byte("x"), unix.KEY_SPEC_SESSION_KEYRING); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", "tegmen-secret", 0); err != nil {
+		t.Fatalf("outside: %v", err)
+	}
+	res := run(t, box, "python3", "-c", `
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+r = libc.syscall(`+strconv.Itoa(unix.SYS_KEYCTL)+`, 10, -3, b"user", b"tegmen-secret", 0)
+print("found" if r >= 0 else errno.errorcode[ctypes.get_errno()])`)
+	if got := strings.TrimSpace(string(res.Stdout)); got != "ENOKEY" {
+		t.Errorf("inside: %q, stderr %s; want ENOKEY", got, res.Stderr)
+	}
+}
+
+// A guest that traces a command from one of its threads, and never asks for its
+// end, cannot keep that from the host.
+func TestTracerCannotHoldBackAnEnd(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	tracer := box.Command("python3", "-c", `
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def seize():
+    while True:
+        for pid in os.listdir("/proc"):
+            try: cmd = open("/proc/%s/cmdline" % pid, "rb").read()
+            except OSError: continue
+            if cmd == b"sleep\x002.5\x00" and libc.ptrace(0x4206, int(pid), 0, 0) == 0:
+                open("/tmp/seized", "w").close()
+                time.sleep(1000)
+threading.Thread(target=seize).start()`)
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	victim := box.Command("sleep", "2.5")
+	victim.Wall = 20 * time.Second
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if res := run(t, box, "sh", "-c", "until [ -e /tmp/seized ]; do :; done"); res.Outcome != engine.OK {
+		t.Fatalf("nothing was traced: %s", res.Outcome)
+	}
+	if res, err := victim.Wait(); err != nil || res.Outcome != engine.OK {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if d := time.Since(begin); d > 8*time.Second {
+		t.Errorf("its end was kept back for %v", d-2500*time.Millisecond)
+	}
+}
+
+// Everything but pipes is copied, and what would lead further is refused.
+func TestStandardStreamsLeadNowhere(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	dir, err := os.Open(shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock, other := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
+	defer sock.Close()
+	defer other.Close()
+	file, err := os.Create(filepath.Join(shared(t), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+
+	cmd := box.Command("true")
+	cmd.Stdin = dir
+	if err := cmd.Start(); err == nil {
+		t.Error("a directory was passed on")
+	}
+	for name, f := range map[string]*os.File{"a datagram socket": sock, "a file": file} {
+		cmd := box.CommandContext(within(t, time.Minute), "sh", "-c", "readlink /proc/self/fd/1 >&2")
+		cmd.Stdout = f
+		res, err := cmd.Run()
+		if err != nil || !strings.HasPrefix(string(res.Stderr), "pipe:") {
+			t.Errorf("%s: %+v, %v; want a pipe in its place", name, res, err)
+		}
+	}
+}
