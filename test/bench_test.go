@@ -195,13 +195,14 @@ func (w *bench) ready() []row {
 }
 
 func (w *bench) shell() []row {
-	tegmen := filepath.Join(w.dir, "tegmen")
+	tegmen := filepath.Join(commandDir(w), "tegmen")
 	empty := filepath.Join(w.dir, "empty")
 	if err := os.WriteFile(empty+".go", []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		w.Fatal(err)
 	}
-	w.build(tegmen, "../cmd/tegmen")
-	w.build(empty, empty+".go")
+	if msg, err := goBuild(empty, empty+".go").CombinedOutput(); err != nil {
+		w.Fatalf("go build: %v: %s", err, msg)
+	}
 	m := contest(200,
 		func() { w.command(tegmen, "run", "--", "/bin/true") },
 		func() { w.command("bwrap", append(w.bwrapArgs(), "/bin/true")...) },
@@ -209,13 +210,5 @@ func (w *bench) shell() []row {
 	return []row{
 		{"`tegmen run -- /bin/true` from outside", "`bwrap`, same view", m[0], m[1], 0.90},
 		{"(an empty Go program)", "`bwrap`, same view", m[2], m[1], 0.60},
-	}
-}
-
-func (w *bench) build(out, what string) {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, what)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		w.Fatalf("go build %s: %v: %s", what, err, msg)
 	}
 }

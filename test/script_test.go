@@ -60,7 +60,8 @@ func TestScripts(t *testing.T) {
 }
 
 // commandDir is a directory with tegmen in it, which every user may search.
-func commandDir(t *testing.T) string {
+func commandDir(t testing.TB) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		if err := os.Chmod(d, 0o755); err != nil {
@@ -74,10 +75,17 @@ func commandDir(t *testing.T) string {
 		}
 		return dir
 	}
-	if out, err := exec.Command("go", "build", "-o", bin, "../cmd/tegmen").CombinedOutput(); err != nil {
+	if out, err := goBuild(bin, "../cmd/tegmen").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return dir
+}
+
+// goBuild builds as the Makefile does: static and small.
+func goBuild(out, what string) *exec.Cmd {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, what)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
