@@ -37,10 +37,12 @@ const Workspace = "/workspace"
 // other people's data live there.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// etcFiles are the parts of the host's /etc that programs need to run at all.
-// Certificates, not private keys: of /etc/ssl only what is public.
+// etcFiles are the parts of the host's /etc that programs in /usr need to run:
+// what names stand for, and what /usr has links to. Certificates, not private
+// keys: of /etc/ssl only what is public.
 var etcFiles = []string{
-	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives",
+	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/services", "/etc/protocols", "/etc/fonts", "/etc/maven",
+	"/etc/java-8-openjdk", "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk",
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
 }
 
@@ -160,7 +162,7 @@ func (o Options) etc() []entry {
 	return []entry{
 		{"passwd", passwd + "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
 		{"group", group + "nogroup:x:65534:\n"},
-		{"hosts", "127.0.0.1 localhost " + o.Hostname + "\n::1 localhost\n"},
+		{"hosts", "127.0.0.1 localhost\n127.0.1.1 " + o.Hostname + "\n::1 localhost\n"},
 		{"resolv.conf", "# no network\n"},
 		{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
 	}

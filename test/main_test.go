@@ -5,6 +5,7 @@ package test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 var helpers = map[string]func(){
 	"host":  hostToBeKilled,
 	"bench": benchHost,
+
+	"undumpable": undumpable,
 }
 
 func TestMain(m *testing.M) {
@@ -26,6 +29,15 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(testenv.Main(m))
+}
+
+// reexec runs a helper to its end.
+func reexec(helper string, args ...string) (stdout string, err error) {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), "TEGMEN_TEST_HELPER="+helper)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return string(out), err
 }
 
 func open(t testing.TB) *engine.Engine {

@@ -5,10 +5,13 @@ package test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
@@ -126,6 +129,43 @@ func TestGuestIsNeverHostRoot(t *testing.T) {
 	if _, err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A host process that starts something else as another user loses its dumpable
+// flag by it, and must be able to start sandboxes all the same; nor does it get
+// the flag back.
+func TestHostThatIsNotDumpable(t *testing.T) {
+	testenv.Need(t, testenv.UserNS)
+	out, err := reexec("undumpable")
+	if err != nil || out != "ok ok 0" {
+		t.Errorf("%q, %v; want two starts, and the flag as it was", out, err)
+	}
+}
+
+func undumpable() {
+	eng, err := engine.Open(engine.Options{})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			panic(err)
+		}
+		box, err := eng.Start(context.Background(), engine.Spec{})
+		if err != nil {
+			panic(err)
+		}
+		res, err := box.Command("true").Run()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Print(res.Outcome, " ")
+	}
+	flag, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err := errors.Join(err, eng.Close()); err != nil {
+		panic(err)
+	}
+	fmt.Print(flag)
 }
 
 // Sandboxes of one template share nothing that can be written to.

@@ -131,11 +131,27 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	for {
 		select {
 		case r := <-s.requests:
+			restore := dumpable()
 			r.launch()
+			restore()
 		case <-s.quit:
 			return
 		}
 	}
+}
+
+// dumpable makes this process dumpable until the result is called. While it is
+// not, /proc/self belongs to root, and a child that shares its memory cannot
+// write its id maps. It need not be meant: os/exec with a Credential starts a
+// child that shares this memory, too, and changes its uid, which clears the
+// flag.
+func dumpable() (restore func()) {
+	if v, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || v == 1 {
+		return func() {}
+	}
+	set := func(v uintptr) { _ = unix.Prctl(unix.PR_SET_DUMPABLE, v, 0, 0, 0) } // 0 and 1 are never refused
+	set(1)
+	return func() { set(0) }
 }
 
 // blockSignals blocks all signals for the calling thread and so for the
@@ -266,6 +282,9 @@ func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err err
 		return 0, err
 	}
 	r := newRequest(p, flags, reap)
+	if s.all {
+		defer dumpable()()
+	}
 	r.launch()
 	return r.pid, errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
 }

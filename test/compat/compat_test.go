@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -153,5 +154,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// tail is the end of an output, where the reason stands.
+// text is the end of what it wrote, where the reason stands.
+func (e ended) text() string { return string(tail(slices.Concat(e.out, e.errOut))) }
+
 func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }

@@ -3,15 +3,12 @@
 package compat
 
 import (
-	"fmt"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
@@ -38,40 +35,33 @@ var modules = strings.Fields(`
 	test_syslog test_tempfile test_unicodedata test_urllib2_localnet
 	test_urlparse test_uuid test_zlib`)
 
-// row is a module of the table.
-type row struct {
-	module  string
-	out, in report
-	note    string
-}
+// workers is how many modules run at a time, each on both sides. They sleep
+// more than they work.
+const workers = 3
 
 func TestCPython(t *testing.T) {
 	eng := open(t)
 	testenv.Need(t, testenv.Program("python3"), testenv.File(suite(t)))
-	queue, rows := make(chan string, len(modules)), make(chan row, len(modules))
-	for _, m := range modules {
-		queue <- m
-	}
-	close(queue)
+	var rows table
 	t.Run("modules", func(t *testing.T) {
+		queue := make(chan string, len(modules))
+		for _, m := range modules {
+			queue <- m
+		}
+		close(queue)
 		var wg sync.WaitGroup
-		defer wg.Wait()
 		for range workers {
 			wg.Go(func() {
 				for m := range queue {
-					t.Run(m, func(t *testing.T) { testModule(t, eng, m, rows) })
+					t.Run(m, func(t *testing.T) { rows.add(testModule(t, eng, m)) })
 				}
 			})
 		}
+		wg.Wait()
 	})
-	close(rows)
-	publish(t, slices.SortedFunc(all(rows), func(a, b row) int { return strings.Compare(a.module, b.module) }))
-}
-
-func publish(t *testing.T, rows []row) {
-	t.Log("\n" + plain(rows))
+	t.Log("\n" + rows.text())
 	if *tableFile != "" {
-		if err := os.WriteFile(*tableFile, []byte(markdown(rows)), 0o644); err != nil {
+		if err := os.WriteFile(*tableFile, []byte(rows.markdown()), 0o644); err != nil {
 			t.Error(err)
 		}
 	}
@@ -80,32 +70,36 @@ func publish(t *testing.T, rows []row) {
 // suite is a file of the regression tests, wherever this Python has them.
 func suite(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("python3", "-c", "import os; print(os.path.dirname(os.__file__))").Output()
+	e, err := outside(directory(t), "python3", "-c", "import os; print(os.path.dirname(os.__file__))")
 	if err != nil {
-		t.Skipf("python3: %v", err)
+		t.Fatal(err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "test", "test_json", "__init__.py")
+	return filepath.Join(strings.TrimSpace(string(e.out)), "test", "test_json", "__init__.py")
 }
 
-// compare runs a module outside and inside, and once more if that differs in
-// what the table does not explain: some of these tests depend on the time.
-func compare(t *testing.T, eng *engine.Engine, module string) (r row, complaints []string) {
+// testModule runs a module outside and inside, and once more if that differs
+// in what the table of exceptions does not explain: some of these tests depend
+// on how fast things go.
+func testModule(t *testing.T, eng *engine.Engine, module string) (r row) {
+	var complaints []string
 	for range 2 {
 		r = row{module: module}
 		r.out, r.in = both(t, eng, module)
 		if r.out.verdict == absent && r.in.verdict == absent {
 			r.note = "not part of this Python"
-			return r, nil
+			return r
 		}
 		var reasons []string
 		reasons, complaints = judge(module, r.out, r.in, differences(r.out, r.in))
 		r.note = strings.Join(reasons, "; ")
 		if len(complaints) == 0 {
-			break
+			return r
 		}
-		t.Logf("%s: %s", module, strings.Join(complaints, "; "))
+		t.Log(strings.Join(complaints, "\n"))
 	}
-	return r, complaints
+	r.note = "DIFFERS: " + strings.Join(complaints, "; ")
+	t.Errorf("%s\n\noutside:\n%s\n\ninside:\n%s", strings.Join(complaints, "\n"), r.out.ended.text(), r.in.ended.text())
+	return r
 }
 
 // both runs a module on both sides at once.
@@ -144,31 +138,4 @@ func moduleInside(box *engine.Sandbox, module string) (report, error) {
 		return report{}, err
 	}
 	return newReport(module, e, file.out)
-}
-
-func (r row) cells() []string {
-	took := fmt.Sprintf("%.1f / %.1f s", r.out.ended.took.Seconds(), r.in.ended.took.Seconds())
-	return []string{r.module, r.out.String(), r.in.String(), fmt.Sprint(len(r.out.tests)), took, r.note}
-}
-
-var header = []string{"module", "outside", "inside", "tests", "time", "note"}
-
-func plain(rows []row) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(header, "\t"))
-	for _, r := range rows {
-		fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
-	}
-	w.Flush()
-	return b.String()
-}
-
-func markdown(rows []row) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat(" --- |", len(header)))
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.ReplaceAll(strings.Join(r.cells(), " | "), "\n", " "))
-	}
-	return b.String()
 }

@@ -78,7 +78,7 @@ func judge(module string, out, in report, diffs []difference) (reasons, complain
 // stale tells whether none of the tests differs, though one is fit to: where
 // it does not pass outside, this machine cannot tell.
 func (e exception) stale(out, in report) bool {
-	fit := len(out.tests) == 0
+	fit := false
 	for id, state := range out.tests {
 		if !e.covers(e.module, id) {
 			continue
