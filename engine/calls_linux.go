@@ -22,7 +22,7 @@ func (p *Plan) Calls() string {
 	})
 	enter := ns.Enter(ns.Command{
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
-		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: true, Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
+		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
 	})
 	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
 		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)

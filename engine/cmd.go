@@ -17,7 +17,7 @@ import (
 
 // Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
 // fields, then call Run, or Start and Wait. It is used once, and by one
-// goroutine, except for Signal, Kill and Resize.
+// goroutine, except for Signal and Resize.
 type Cmd struct {
 	// Name is the program. Without a slash it is looked for in PATH, inside.
 	Name string
@@ -163,8 +163,13 @@ func (c *Cmd) start() error {
 		return err
 	}
 	c.started = time.Now()
-	if c.process, err = c.sandbox.box.exec(r); err != nil {
-		if c.sandbox.ending() {
+	if err := c.sandbox.engine.begin(); err != nil {
+		return err
+	}
+	c.process, err = c.sandbox.box.exec(r)
+	c.sandbox.engine.starting.Done()
+	if err != nil {
+		if c.sandbox.ending() && !errors.Is(err, ErrClosed) {
 			err = errors.Join(ErrClosed, err)
 		}
 		return err
@@ -173,7 +178,7 @@ func (c *Cmd) start() error {
 	c.deadlines()
 	if !c.whole {
 		if err := c.process.started(); err != nil {
-			return err
+			return errors.Join(err, c.release())
 		}
 		c.timing = c.process.timing()
 		// A sandbox that is told to end waits for its commands to be reaped,
@@ -193,10 +198,15 @@ func (c *Cmd) reap() {
 	c.end.status, c.end.usage, c.end.err = c.process.wait()
 	c.end.at = time.Now()
 	c.finish()
-	c.killing.Lock() // a kill that is under way ends first
+	c.end.err = errors.Join(c.end.err, c.release())
+}
+
+// release gives up what a kill would need; one that is under way ends first.
+func (c *Cmd) release() error {
+	c.killing.Lock()
 	defer c.killing.Unlock()
-	c.end.err = errors.Join(c.end.err, c.process.release())
 	c.released = true
+	return c.process.release()
 }
 
 func (c *Cmd) check() error {
@@ -268,7 +278,8 @@ func (c *Cmd) Resize(w WindowSize) error {
 }
 
 // Wait returns when the command has ended and its output has been read. An
-// error is the engine's; a Result comes with it if there is one.
+// error is the engine's, or that of a Writer that did not take the output; a
+// Result comes with it if there is one.
 func (c *Cmd) Wait() (*Result, error) {
 	if c.process == nil {
 		return nil, &Error{Op: "wait", Path: c.Name, Err: invalid("not started")}
@@ -297,6 +308,9 @@ func (c *Cmd) Wait() (*Result, error) {
 		MaxRSS: maxRSS(usage),
 	}
 	res.judge(status, c)
+	if err := c.io.failure(); err != nil {
+		return res, &Error{Op: "pass on output", Path: c.Name, Err: err}
+	}
 	return res, nil
 }
 

@@ -18,8 +18,8 @@ type Options struct {
 	// CallersThread starts sandboxes from the threads that call, so the engine
 	// needs none of its own. A sandbox then also dies with the thread that
 	// started it: the caller has locked its goroutine to one that lives long
-	// enough, as the main thread does. It has no effect where guests run as
-	// another user.
+	// enough, as the main thread does. That thread's session keyring is replaced
+	// by an empty one. It has no effect where guests run as another user.
 	CallersThread bool
 }
 
@@ -72,13 +72,9 @@ func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
 	}
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: ErrClosed}
+	if err := e.begin(); err != nil {
+		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
 	}
-	e.starting.Add(1)
-	e.mu.Unlock()
 	defer e.starting.Done()
 	box, err := e.machine.start(p)
 	if err != nil {
@@ -90,6 +86,18 @@ func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
 	e.mu.Unlock()
 	go s.watch()
 	return s, nil
+}
+
+// begin announces a start, which Close waits for. When it returns nil, the
+// caller calls starting.Done.
+func (e *Engine) begin() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.starting.Add(1)
+	return nil
 }
 
 // Close ends every sandbox and waits until nothing is left of them. Sandboxes

@@ -18,10 +18,7 @@ func (m *machine) explain(err error) error {
 		return err
 	}
 	if step.What == "find mount point" && errors.Is(err, unix.ENOENT) {
-		return invalid("mount point %s does not exist, and nothing is made in what is the host's: create it there, or use an overlay", step.Path)
-	}
-	if step.Call == "keyctl" && errors.Is(err, unix.EDQUOT) {
-		return &UnsupportedError{Feature: "a session keyring for each command", Err: err, Remedy: "this user has too many: raise sysctl kernel.keys.maxkeys"}
+		return invalid("mount point %s does not exist, and nothing is made in what is the host's: create it there, mount elsewhere, or use a root directory with an overlay", step.Path)
 	}
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {

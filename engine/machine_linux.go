@@ -26,7 +26,6 @@ type machine struct {
 	clock     launch.Clock
 
 	signals  []unix.Signal // to reset in commands
-	keyrings bool          // whether there are session keyrings
 	proc     *os.File      // the host's /proc, O_PATH
 	pause    *os.File      // image of pid 1
 	gate     *os.File      // image that commands execute first
@@ -45,8 +44,6 @@ func openMachine(h Host, o Options) (m *machine, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	_, err = unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
-	m.keyrings = !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM)
 	if m.proc, err = openPath("/proc"); err != nil {
 		return nil, err
 	}
@@ -115,7 +112,7 @@ func (m *machine) spawner(id identity) (*launch.Spawner, error) {
 func (m *machine) newSpawner(id identity) (*launch.Spawner, error) {
 	switch {
 	case !m.host.Become && m.here:
-		return launch.HereSpawner(), nil
+		return launch.HereSpawner()
 	case !m.host.Become:
 		return launch.NewSpawner(nil)
 	}

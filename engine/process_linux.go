@@ -36,26 +36,32 @@ type process struct {
 func (b *box) exec(r execRequest) (*process, error) {
 	p := &process{box: b, name: r.argv[0], begin: time.Now()}
 	c := ns.Command{
-		InitFD: int(b.pidfd.Fd()),
-		Paths:  r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
-		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal, Marked: r.marked, Signals: b.m.signals, Keyring: b.m.keyrings, Rlimits: r.plan.nsRlimits(),
+		Paths: r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
+		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal,
+		Marked: r.marked, Signals: b.m.signals, Keyring: b.spawner.Keyring(), Rlimits: r.plan.nsRlimits(),
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p.report, c.ReportFD = read, int(write.Fd())
 	for _, f := range r.files {
 		if f == nil {
 			f = b.m.null
 		}
 		c.FDs = append(c.FDs, int(f.Fd()))
 	}
-	p.entry = ns.Enter(c)
-	err = b.spawner.Run(p.entry.Program, p.entry.Flags)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.report, c.ReportFD = read, int(write.Fd())
+	err = b.hold(func(initFD int) error {
+		c.InitFD = initFD
+		p.entry = ns.Enter(c)
+		return b.spawner.Run(p.entry.Program, p.entry.Flags)
+	})
 	runtime.KeepAlive(r.files)
 	err = errors.Join(err, write.Close())
-	if p.pid = p.entry.PID.Int(); p.pid <= 0 {
+	if p.entry != nil {
+		p.pid = p.entry.PID.Int()
+	}
+	if p.pid <= 0 {
 		return nil, errors.Join(b.m.explain(err), read.Close())
 	}
 	if r.marked {
@@ -63,9 +69,22 @@ func (b *box) exec(r execRequest) (*process, error) {
 		p.mark = markOf(p.pid)
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
-		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close())
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close(), p.release())
 	}
 	return p, nil
+}
+
+// hold calls f with the descriptor of pid 1, which stays what it is meanwhile:
+// were it closed, its number could become another sandbox's.
+func (b *box) hold(f func(initFD int) error) error {
+	conn, err := b.pidfd.SyscallConn()
+	if err != nil {
+		return ErrClosed
+	}
+	if conn.Control(func(fd uintptr) { err = f(int(fd)) }) != nil {
+		return ErrClosed
+	}
+	return err
 }
 
 // started returns when the command has called execve: nil, or why it could not,
@@ -150,11 +169,16 @@ func searchPath(name string, env []string) []string {
 // terminal opens a pseudo-terminal of the sandbox: the master, and the end
 // that the command gets.
 func (b *box) terminal(w WindowSize) (master, slave *os.File, err error) {
-	p, flags, slot := ns.Terminal(int(b.pidfd.Fd()))
-	if err := b.spawner.Run(p, flags); err != nil {
+	var fd int
+	err = b.hold(func(initFD int) error {
+		p, flags, slot := ns.Terminal(initFD)
+		err := b.spawner.Run(p, flags)
+		fd = slot.Int()
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	fd := slot.Int()
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, nil, errors.Join(err, unix.Close(fd))
 	}

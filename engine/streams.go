@@ -22,6 +22,9 @@ type streams struct {
 	reads          []*os.File // what is copied from, among ours
 	reading        sync.WaitGroup
 	stdout, stderr *capture // kept for the Result
+
+	mu  sync.Mutex
+	err error // why output was lost; under mu
 }
 
 // open returns the files that become 0, 1 and 2.
@@ -148,8 +151,10 @@ func (s *streams) read(from *os.File, w io.Writer) {
 	s.copies = append(s.copies, func() {
 		go func() {
 			defer s.reading.Done()
-			_, err := io.Copy(w, from)
-			if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			to := &checked{w: w}
+			_, err := io.Copy(to, from)
+			if to.err != nil {
+				s.lost(to.err)
 				_, err = io.Copy(io.Discard, from)
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -157,6 +162,38 @@ func (s *streams) read(from *os.File, w io.Writer) {
 			}
 		}()
 	})
+}
+
+// checked remembers why writing failed: io.Copy does not tell whose error it
+// returns.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(p []byte) (n int, err error) {
+	n, err = c.w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	c.err = err
+	return n, err
+}
+
+// lost records that output could not be passed on; the first reason counts.
+func (s *streams) lost(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// failure is why output was lost, or nil.
+func (s *streams) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // drain copies what is in a pipe now, without waiting for more. However late
@@ -275,22 +312,6 @@ func (c *capture) Write(p []byte) (int, error) {
 	}
 	c.buf.Write(keep)
 	return len(p), nil
-}
-
-// ReadFrom copies without a buffer of its own size growing in between.
-func (c *capture) ReadFrom(r io.Reader) (n int64, err error) {
-	buf := make([]byte, 32<<10)
-	for {
-		m, err := r.Read(buf)
-		n += int64(m)
-		_, _ = c.Write(buf[:m]) // never fails
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
 }
 
 // result is what was kept; a character that was cut in two is left out.

@@ -97,7 +97,8 @@ func (ts *templates) take(s *launch.Spawner, p *Plan) (*template, error) {
 			return nil, nil // the host is out of a template's sight
 		}
 	}
-	key := fmt.Sprint(p.ids, shared)
+	// The points on which the rest is mounted are made in the shared part.
+	key := fmt.Sprint(p.ids, "\n") + p.table.Key()
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.byKey[key]

@@ -35,9 +35,9 @@ type Command struct {
 	Signals []unix.Signal // that the host may ignore
 	Rlimits []Rlimit
 
-	// Keyring gives the command a session keyring of its own. It is unset where
-	// the kernel has none or an outer filter refuses them.
-	Keyring bool
+	// Keyring is the session keyring to leave the host's for, as
+	// launch.Spawner.Keyring names it; "" when there is none.
+	Keyring string
 
 	// Marked gives the command a UTS namespace of its own, which all that
 	// descend from it are in and none can leave: its process tree can be told
@@ -69,12 +69,12 @@ func Enter(c Command) *Entry {
 	// A table of its own, without copying the part that is not needed: a host
 	// with thousands of sandboxes has thousands of descriptors.
 	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
+	if c.Keyring != "" {
+		// Before the namespaces are entered: names are each user namespace's own.
+		outer.Do("leave the host's keyring", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), outer.Str(c.Keyring))
+	}
 	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
 	outer.Phase(launch.Confine)
-	if c.Keyring {
-		// In place of the host's session keyring and the secrets in it.
-		outer.Do("join a keyring of its own", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), launch.Int(0))
-	}
 	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.

@@ -41,7 +41,7 @@ var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "
 // what names stand for, and what /usr has links to. Certificates, not private
 // keys: of /etc/ssl only what is public.
 var etcFiles = []string{
-	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/services", "/etc/protocols", "/etc/fonts", "/etc/maven",
+	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/services", "/etc/protocols", "/etc/fonts",
 	"/etc/java-8-openjdk", "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk",
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
 }

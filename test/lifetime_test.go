@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,6 +184,39 @@ func TestKeepKillsOnlyTheTree(t *testing.T) {
 	if got := output(t, box, "echo alive"); got != "alive" {
 		t.Errorf("the sandbox: %q", got)
 	}
+}
+
+// A command started while its sandbox ends runs there or not at all: never in
+// another sandbox that has got a number of its.
+func TestStartsWhileSandboxesEnd(t *testing.T) {
+	eng := open(t)
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 25 {
+				name := fmt.Sprintf("box-%d-%d", worker, i)
+				box, err := eng.Start(context.Background(), engine.Spec{Hostname: name})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ended := make(chan error, 1)
+				for range 3 {
+					wg.Go(func() {
+						res, err := box.Command("cat", "/etc/hosts").Run()
+						if err == nil && res.Outcome == engine.OK && !bytes.Contains(res.Stdout, []byte(name)) {
+							t.Errorf("%s: %s", name, res.Stdout)
+						}
+					})
+				}
+				go func() { ended <- box.Close() }()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestCanceledBeforeStart(t *testing.T) {

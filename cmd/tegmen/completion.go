@@ -9,6 +9,9 @@ import (
 // completionMain prints a script from the same tables that parse commands and
 // flags, so it cannot be out of date.
 func completionMain(args []string) (int, error) {
+	if len(args) == 1 && noArguments("completion", args) == errHelp {
+		return 0, errHelp
+	}
 	if len(args) != 1 {
 		return 0, fmt.Errorf("completion: want one of bash, zsh, fish")
 	}
@@ -17,11 +20,7 @@ func completionMain(args []string) (int, error) {
 		names = append(names, c.name)
 	}
 	new(options).flagSet("run").VisitAll(func(f *flag.Flag) {
-		dashes := "--"
-		if len(f.Name) == 1 {
-			dashes = "-"
-		}
-		flags = append(flags, dashes+f.Name)
+		flags = append(flags, dashed(f.Name))
 	})
 	cmds, opts := strings.Join(names, " "), strings.Join(flags, " ")
 	switch args[0] {

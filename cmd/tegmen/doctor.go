@@ -8,8 +8,8 @@ import (
 )
 
 func doctorMain(args []string) (int, error) {
-	if len(args) != 0 {
-		return 0, fmt.Errorf("doctor: takes no arguments")
+	if err := noArguments("doctor", args); err != nil {
+		return 0, err
 	}
 	code := 0
 	for _, f := range engine.Diagnose(context.Background()) {

@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -45,14 +43,11 @@ func (o *options) flagSet(name string) *flag.FlagSet {
 	each([]string{"v", "volume"}, "bind `SRC:DST[:ro]` of the host into the sandbox", appendTo(&s.FS.Mounts, parseVolume))
 	each([]string{"mount"}, "`type=bind|tmpfs,source=…,target=…[,readonly]`; for paths with colons", appendTo(&s.FS.Mounts, parseMount))
 	each([]string{"tmpfs"}, "private tmpfs at `DST[:size=64m,mode=1777]`", appendTo(&s.FS.Mounts, parseTmpfs))
-	each([]string{"workspace"}, "bind `DIR` writable at its own absolute path and start in it", func(v string) (err error) {
-		s.FS.Workspace, err = filepath.Abs(v)
-		return err
-	})
-	each([]string{"rootfs"}, "use the root file system in `DIR`, read-only, instead of the host's system directories", setTo(&s.FS.Root, filepath.Abs))
-	yes(&s.FS.Overlay, "let the root file system be written to; what is written is lost", "overlay")
+	each([]string{"workspace"}, "bind `DIR` writable at its own absolute path and start in it", setTo(&s.FS.Workspace, hostDir))
+	each([]string{"rootfs"}, "use the root file system in `DIR`, read-only, instead of the host's system directories", setTo(&s.FS.Root, hostDir))
+	yes(&s.FS.Overlay, "let --rootfs be written to; what is written is lost", "overlay")
 	yes(&o.readOnly, "root file system read-only: the default", "read-only")
-	each([]string{"e", "env"}, "set `NAME=value` inside, or pass on the host's NAME", func(v string) error {
+	each([]string{"e", "env"}, "set `NAME[=value]` inside; without a value, the host's is passed on", func(v string) error {
 		kv, ok := parseEnv(v)
 		if ok {
 			s.Env = append(s.Env, kv)
@@ -75,17 +70,18 @@ func (o *options) flagSet(name string) *flag.FlagSet {
 	fs.StringVar(&o.network, "network", "none", "`none`: only loopback")
 	fs.StringVar(&s.Hostname, "hostname", "", "host `NAME` inside (default sandbox)")
 	fs.StringVar(&s.Name, "name", "", "`NAME` for people to tell sandboxes apart")
-	each([]string{"degrade"}, "run without this `PROTECTION` where it cannot be had: "+protections(), func(v string) error {
+	each([]string{"degrade"}, "run without this `PROTECTION` where it cannot be had, and say so: "+protections(), func(v string) error {
 		s.Degrade = append(s.Degrade, engine.Protection(v))
 		return nil
 	})
-	yes(&o.interactive, "pass standard input on", "i", "interactive")
-	yes(&o.tty, "give the program a terminal", "t", "tty")
-	yes(&o.json, "print the result as JSON, with the program's output in it", "json")
-	yes(&o.explain, "say on standard error where the time of the start went", "explain")
 	if name == "plan" {
 		yes(&o.calls, "print the system calls, too", "calls")
+		return fs
 	}
+	yes(&o.interactive, "pass standard input on", "i", "interactive")
+	yes(&o.tty, "give the program a terminal", "t", "tty")
+	yes(&o.json, "print the result as JSON, with up to 1 MiB of each output in it", "json")
+	yes(&o.explain, "say on standard error where the time of the start went", "explain")
 	return fs
 }
 
@@ -102,9 +98,7 @@ func (o *options) parse(name string, args []string) (rest []string, err error) {
 	fs := o.flagSet(name)
 	switch err := fs.Parse(splitClusters(args)); {
 	case errors.Is(err, flag.ErrHelp):
-		fs.SetOutput(os.Stdout)
-		fmt.Printf("tegmen %s [flags] [--] PROGRAM [ARG...]\n\n", name)
-		fs.PrintDefaults()
+		printFlags(fs)
 		return nil, errHelp
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w; see tegmen %s --help", name, err, name)
@@ -115,10 +109,26 @@ func (o *options) parse(name string, args []string) (rest []string, err error) {
 	if o.readOnly && o.spec.FS.Overlay {
 		return nil, fmt.Errorf("%s: --read-only and --overlay contradict each other", name)
 	}
-	if o.json && (o.tty || o.interactive) {
-		return nil, fmt.Errorf("%s: --json keeps the output, so it goes with neither -t nor -i", name)
+	if o.json && o.tty {
+		return nil, fmt.Errorf("%s: --json keeps the output, so it does not go with -t", name)
 	}
 	return fs.Args(), nil
+}
+
+// printFlags is the help, with the dashes that people type.
+func printFlags(fs *flag.FlagSet) {
+	fmt.Print("Flags:\n")
+	fs.VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		fmt.Printf("  %s %s\n        %s\n", dashed(f.Name), value, usage)
+	})
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // splitClusters turns -it into -i -t, before the first argument that is not a

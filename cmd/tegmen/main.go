@@ -29,7 +29,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "run [flags] [--] PROGRAM [ARG...]", "run a program in a new sandbox", runMain},
-		{"plan", "plan [flags] [--calls]", "print what run would do with these flags", planMain},
+		{"plan", "plan [--calls] [flags] [[--] PROGRAM [ARG...]]", "print what run would do with these flags", planMain},
 		{"doctor", "doctor", "say what this kernel and account allow, and what to do about the rest", doctorMain},
 		{"version", "version", "print the version", versionMain},
 		{"completion", "completion bash|zsh|fish", "print a script that completes tegmen's commands and flags", completionMain},
@@ -57,7 +57,13 @@ func dispatch(args []string) int {
 		if c.name != args[0] {
 			continue
 		}
+		if len(args) == 2 && (args[1] == "-h" || args[1] == "-help" || args[1] == "--help") {
+			fmt.Printf("tegmen %s\n        %s\n", c.usage, c.about)
+		}
 		code, err := c.run(args[1:])
+		if errors.Is(err, errHelp) {
+			return 0
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "tegmen:", oneLine(err))
 			return codeOf(err)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -239,6 +240,15 @@ func readEnvFile(name string) ([]string, error) {
 		}
 	}
 	return env, nil
+}
+
+// hostDir takes a relative path, too. An empty one is a variable that was not
+// set: it must not become the current directory.
+func hostDir(v string) (string, error) {
+	if v == "" {
+		return "", fmt.Errorf("want a directory")
+	}
+	return filepath.Abs(v)
 }
 
 func insidePath(v string) (string, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -10,9 +9,6 @@ import (
 func planMain(args []string) (int, error) {
 	var o options
 	_, err := o.parse("plan", args)
-	if errors.Is(err, errHelp) {
-		return 0, nil
-	}
 	if err != nil {
 		return 0, err
 	}

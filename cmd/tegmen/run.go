@@ -15,9 +15,6 @@ import (
 func runMain(args []string) (int, error) {
 	var o options
 	args, err := o.parse("run", args)
-	if errors.Is(err, errHelp) {
-		return 0, nil
-	}
 	if err != nil {
 		return 0, err
 	}

@@ -41,7 +41,7 @@ func call(nr uintptr) (name, args string) {
 	case unix.SYS_IOCTL:
 		return "ioctl", "dxp"
 	case unix.SYS_KEYCTL:
-		return "keyctl", "ip"
+		return "keyctl", "is"
 	case unix.SYS_MKDIRAT:
 		return "mkdirat", "dso"
 	case unix.SYS_MOUNT:

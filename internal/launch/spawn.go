@@ -70,6 +70,7 @@ type Identity struct{ UID, GID int }
 type Spawner struct {
 	here     bool // Run needs no thread of its own: children run as the caller
 	all      bool // nor does anything else
+	keyring  string
 	requests chan *request
 	quit     chan struct{} // closed by Close
 	stopped  chan struct{} // closed when the thread has ended
@@ -92,11 +93,19 @@ func newRequest(p *Program, flags uint64, reap bool) *request {
 // HereSpawner returns a spawner without a thread of its own: everything starts
 // from the threads that call, as the caller. What asks for a signal at its
 // parent's death gets it when the thread ends that called Start.
-func HereSpawner() *Spawner {
+//
+// The calling thread loses its session keyring to an empty one.
+func HereSpawner() (*Spawner, error) {
 	s := &Spawner{here: true, all: true, quit: make(chan struct{}), stopped: make(chan struct{})}
 	close(s.stopped)
-	return s
+	var err error
+	s.keyring, err = joinKeyring()
+	return s, err
 }
+
+// Keyring is the name of an empty session keyring for programs to join that Run
+// executes, before they enter a user namespace; "" when there is none to join.
+func (s *Spawner) Keyring() string { return s.keyring }
 
 // NewSpawner starts the thread. With a nil identity its children run as the
 // caller. Otherwise the thread, and it alone, becomes that user; it keeps the
@@ -122,7 +131,10 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	runtime.LockOSThread()
 	_, err := blockSignals()
 	if err == nil && id != nil {
-		err = become(*id)
+		err = dumpable.keep(func() error { return become(*id) })
+	}
+	if err == nil {
+		s.keyring, err = joinKeyring()
 	}
 	ready <- err
 	if err != nil {
@@ -131,27 +143,13 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	for {
 		select {
 		case r := <-s.requests:
-			restore := dumpable()
+			lower := dumpable.raise()
 			r.launch()
-			restore()
+			lower()
 		case <-s.quit:
 			return
 		}
 	}
-}
-
-// dumpable makes this process dumpable until the result is called. While it is
-// not, /proc/self belongs to root, and a child that shares its memory cannot
-// write its id maps. It need not be meant: os/exec with a Credential starts a
-// child that shares this memory, too, and changes its uid, which clears the
-// flag.
-func dumpable() (restore func()) {
-	if v, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || v == 1 {
-		return func() {}
-	}
-	set := func(v uintptr) { _ = unix.Prctl(unix.PR_SET_DUMPABLE, v, 0, 0, 0) } // 0 and 1 are never refused
-	set(1)
-	return func() { set(0) }
 }
 
 // blockSignals blocks all signals for the calling thread and so for the
@@ -230,10 +228,6 @@ func wait(pid int) {
 // become changes the user of the calling thread only.
 func become(id Identity) error {
 	const noSetuidFixup = 1 << 2 // SECBIT_NO_SETUID_FIXUP: keep the capabilities
-	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-	if err != nil {
-		return fmt.Errorf("prctl(PR_GET_DUMPABLE): %w", err)
-	}
 	uid, gid := uintptr(id.UID), uintptr(id.GID)
 	for _, c := range []struct {
 		name          string
@@ -243,9 +237,6 @@ func become(id Identity) error {
 		{"setgroups", unix.SYS_SETGROUPS, 0, 0, 0},
 		{"setresgid", unix.SYS_SETRESGID, gid, gid, gid},
 		{"setresuid", unix.SYS_SETRESUID, uid, uid, uid},
-		// The id maps are written through /proc/self, which belongs to root
-		// while the process is not dumpable.
-		{"prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, uintptr(dumpable), 0},
 	} {
 		// Raw calls: the wrappers of package syscall change every thread.
 		if _, _, e := unix.RawSyscall(c.nr, c.a0, c.a1, c.a); e != 0 {
@@ -283,7 +274,7 @@ func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err err
 	}
 	r := newRequest(p, flags, reap)
 	if s.all {
-		defer dumpable()()
+		defer dumpable.raise()()
 	}
 	r.launch()
 	return r.pid, errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))

@@ -154,6 +154,17 @@ func (t Table) Sort() {
 // Depth is the number of elements of an absolute, clean path.
 func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/") }
 
+// Key is the same for tables that are the same in every respect. It is not
+// for people.
+func (t Table) Key() string {
+	var b strings.Builder
+	for _, n := range t {
+		fmt.Fprintf(&b, "%d %q %q %d %d %d %t %t %t %q %o %d %d %q %q\n", n.Kind, n.Path, n.Source.Path, n.Source.Dev, n.Source.Ino, n.Source.Born,
+			n.Source.Dir, n.ReadOnly, n.NoExec, n.Data, n.Mode, n.Size, n.Inodes, n.Masked, n.Locked)
+	}
+	return b.String()
+}
+
 // String is the line that a Plan prints.
 func (n Node) String() string {
 	s := fmt.Sprintf("%-8s %s", n.Kind, n.Path)

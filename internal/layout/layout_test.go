@@ -2,6 +2,7 @@ package layout
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -78,4 +79,45 @@ func TestSourceIs(t *testing.T) {
 			t.Errorf("%v: %v", other, err)
 		}
 	}
+}
+
+// Key must tell apart whatever two tables can differ in: sandboxes whose tables
+// have one key share a template.
+func TestKeyKnowsEveryField(t *testing.T) {
+	base := Node{Path: "/a", Kind: File, Data: "x", Masked: []string{"m"}, Locked: []string{"l"}, Source: Source{Path: "/s"}}
+	seen := map[string]string{Table{base}.Key(): "base"}
+	var change func(v reflect.Value, name string)
+	change = func(v reflect.Value, name string) {
+		old := reflect.New(v.Type()).Elem()
+		old.Set(v)
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				// Who owns a source decides nothing about the mount.
+				if f := v.Type().Field(i).Name; v.Type() != reflect.TypeFor[Source]() || f == "Path" || f == "Identity" {
+					change(v.Field(i), name+"."+f)
+				}
+			}
+			return
+		case reflect.String:
+			v.SetString(v.String() + "'")
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.Int64, reflect.Int:
+			v.SetInt(v.Int() + 7)
+		case reflect.Uint64, reflect.Uint32, reflect.Uint8:
+			v.SetUint(v.Uint() + 1)
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]string{"other"}))
+		default:
+			t.Fatalf("%s: a %v", name, v.Kind())
+		}
+		key := Table{base}.Key()
+		if other, ok := seen[key]; ok {
+			t.Errorf("a change of %s gives the key of %s", name, other)
+		}
+		seen[key] = name
+		v.Set(old)
+	}
+	change(reflect.ValueOf(&base).Elem(), "Node")
 }
