@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/layout"
@@ -30,6 +31,9 @@ type Plan struct {
 	ids       identity
 	limits    Limits // with the defaults filled in
 	rlimits   []rlimit
+
+	// key is the same for plans whose sandboxes may share a template.
+	key func() string
 }
 
 // Limit is a limit as a Plan decided it.
@@ -77,6 +81,9 @@ func Compile(s Spec, h Host) (*Plan, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
 	}
+	// The whole table: the points on which the rest is mounted are made in the
+	// shared part. Once, and only when a second sandbox may come.
+	p.key = sync.OnceValue(func() string { return fmt.Sprint(p.ids, "\n") + p.table.Key() })
 	return p, nil
 }
 

@@ -4,7 +4,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 
@@ -97,8 +96,7 @@ func (ts *templates) take(s *launch.Spawner, p *Plan) (*template, error) {
 			return nil, nil // the host is out of a template's sight
 		}
 	}
-	// The points on which the rest is mounted are made in the shared part.
-	key := fmt.Sprint(p.ids, "\n") + p.table.Key()
+	key := p.key()
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.byKey[key]

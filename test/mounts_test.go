@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,4 +201,47 @@ func TestManySandboxesLeaveNothing(t *testing.T) {
 	if left := alive(t, "leave-nothing"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// Five hundred at once, each with a command that runs, take no thread each, and
+// all go with the engine.
+func TestFiveHundredAtOnce(t *testing.T) {
+	testenv.Need(t, testenv.UserNS)
+	eng, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := threads(t)
+	for range 500 {
+		box, err := eng.Start(context.Background(), engine.Spec{Name: "five-hundred"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := box.Command("sleep", "1000")
+		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(alive(t, "five-hundred")); n != 500 {
+		t.Errorf("%d sandboxes live", n)
+	}
+	if more := threads(t) - before; more > 50 {
+		t.Errorf("%d more threads", more)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := alive(t, "five-hundred"); len(left) > 0 {
+		t.Errorf("left: %d", len(left))
+	}
+}
+
+func threads(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
 }
