@@ -9,7 +9,7 @@ build:
 ## test: everything, as the calling user; installs what the tests use
 .PHONY: test
 test: deps
-	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 10m ./...
+	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -p 1 -timeout 15m ./...
 
 # What has to be there on a machine that is set up, so that no test is skipped
 # for want of it.
@@ -52,7 +52,7 @@ lint:
 ## golden: rewrite the golden files, to be reviewed
 .PHONY: golden
 golden:
-	$(GO) test . ./engine ./test -run 'Golden|Linked|Scripts' -update
+	$(GO) test . ./engine ./ns ./test -run 'Golden|Linked|Scripts' -update
 
 ## fuzz: each fuzz target for half a minute
 .PHONY: fuzz

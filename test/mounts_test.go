@@ -108,6 +108,13 @@ func TestGuestIsNeverHostRoot(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("%v", pids)
 	}
+	// Nor is this process anyone else now, whichever threads it started from.
+	for range 10 {
+		sandbox(t, engine.Spec{})
+	}
+	if uid := ownerOf(t, "/proc/self"); uid != 0 {
+		t.Errorf("this process now belongs to uid %d", uid)
+	}
 	b, err := os.ReadFile("/proc/" + pids[0] + "/status")
 	if err != nil {
 		t.Fatal(err)

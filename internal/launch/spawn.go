@@ -125,10 +125,19 @@ func NewSpawner(id *Identity) (*Spawner, error) {
 }
 
 func (s *Spawner) loop(id *Identity, ready chan<- error) {
-	defer close(s.stopped)
-	// Never unlocked: the thread's user and signal mask must not be seen by
-	// other goroutines, so the runtime ends it with this one.
 	runtime.LockOSThread()
+	if id != nil && unix.Gettid() == unix.Getpid() {
+		// The main thread's user is the process's to others: who may send it
+		// signals, who owns its /proc. It is kept busy until another is found.
+		elsewhere := make(chan error)
+		go s.loop(id, elsewhere)
+		ready <- <-elsewhere
+		runtime.UnlockOSThread()
+		return
+	}
+	// Never unlocked from here: the thread's user and signal mask must not be
+	// seen by other goroutines, so the runtime ends it with this one.
+	defer close(s.stopped)
 	_, err := blockSignals()
 	if err == nil && id != nil {
 		err = dumpable.keep(func() error { return become(*id) })
