@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/linked.txt")
@@ -104,20 +106,7 @@ func TestLinkedPackages(t *testing.T) {
 		return strings.Contains(p, "internal/") || strings.HasPrefix(p, "vendor/") || p == "unsafe"
 	})
 	slices.Sort(linked)
-	got := strings.Join(linked, "\n") + "\n"
-	const file = "testdata/linked.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("cmd/tegmen links\n%s\n%s says\n%s", got, file, want)
-	}
+	testenv.Golden(t, "testdata/linked.txt", strings.Join(linked, "\n")+"\n", *update)
 	for _, heavy := range []string{"net", "net/http", "text/template", "os/user", "crypto/tls"} {
 		if slices.Contains(linked, heavy) {
 			t.Errorf("cmd/tegmen links %s, which costs every start", heavy)

@@ -2,7 +2,6 @@ package ns_test
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
@@ -48,18 +48,6 @@ func TestProgramsGolden(t *testing.T) {
 		"direct": ns.Direct(c).Program, "overlay": ns.Direct(overlay).Program, "template": ns.NewTemplate(c).Program,
 		"from": ns.From(c, 7, 8, 9).Program, "network": network, "terminal": terminal, "enter": enter.Program,
 	} {
-		file := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(p.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.String(); got != string(want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-		}
+		testenv.Golden(t, filepath.Join("testdata", name+".txt"), p.String(), *update)
 	}
 }

@@ -92,7 +92,7 @@ type bench struct {
 }
 
 func newBench(tb testing.TB) *bench {
-	dir := shared(tb)
+	dir := testenv.Dir(tb)
 	noop, err := Noop(dir)
 	if err != nil {
 		tb.Fatal(err)

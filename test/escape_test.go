@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // The host's executable is not to be had under the name that a process has for
 // its own: by a link, by a script's interpreter, or directly (CVE-2019-5736).
 func TestHostExecutableIsOutOfReach(t *testing.T) {
-	dir := shared(t)
+	dir := testenv.Dir(t)
 	if err := os.Symlink("/proc/self/exe", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ threading.Thread(target=seize).start()`)
 // Everything but pipes is copied, and what would lead further is refused.
 func TestStandardStreamsLeadNowhere(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
-	dir, err := os.Open(shared(t))
+	dir, err := os.Open(testenv.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestStandardStreamsLeadNowhere(t *testing.T) {
 	sock, other := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
 	defer sock.Close()
 	defer other.Close()
-	file, err := os.Create(filepath.Join(shared(t), "file"))
+	file, err := os.Create(filepath.Join(testenv.Dir(t), "file"))
 	if err != nil {
 		t.Fatal(err)
 	}

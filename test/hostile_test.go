@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // attacker is a guest that tries, in a loop, to get hold of processes that are
@@ -92,7 +93,7 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 	secret := []byte("host-memory-secret") // in this process's memory
 	defer func() { _ = bytes.Clone(secret) }()
 	eng := open(t)
-	dir := shared(t)
+	dir := testenv.Dir(t)
 	if _, err := Noop(dir); err != nil {
 		t.Fatal(err)
 	}

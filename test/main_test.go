@@ -101,22 +101,3 @@ func output(t testing.TB, box *engine.Sandbox, script string) string {
 	}
 	return strings.TrimSpace(string(res.Stdout))
 }
-
-// shared is a directory that the guest's user can reach, also when the engine
-// runs as root: t.TempDir is private.
-func shared(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "tegmen-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}

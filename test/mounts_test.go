@@ -44,7 +44,7 @@ func TestChangedSinceCompile(t *testing.T) {
 	} {
 		for _, templates := range []bool{false, true} {
 			t.Run(c.name, func(t *testing.T) {
-				dir := shared(t)
+				dir := testenv.Dir(t)
 				if err := os.Mkdir(dir+"/src", 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +77,7 @@ func TestChangedSinceCompile(t *testing.T) {
 
 // What a guest writes belongs, on the host, to the user it ran as: never root.
 func TestFilesBelongToTheUser(t *testing.T) {
-	dir := shared(t)
+	dir := testenv.Dir(t)
 	uid := os.Getuid()
 	if uid == 0 {
 		uid = 4321

@@ -32,7 +32,7 @@ func TestReadme(t *testing.T) {
 	}
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
-		dir := shared(t)
+		dir := testenv.Dir(t)
 		if os.Geteuid() == 0 {
 			if err := os.Chown(dir, 65534, 65534); err != nil {
 				t.Fatal(err)

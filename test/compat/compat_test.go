@@ -92,8 +92,7 @@ func inside(box *engine.Sandbox, args ...string) (ended, error) {
 // the same: that of descriptors, which machines set to anything.
 //
 // The change of user is setpriv's: SysProcAttr.Credential would clear the
-// dumpable flag of this process (its child shares memory with it), and in a
-// process without it an engine for root starts nothing.
+// dumpable flag of this process, whose memory its child shares.
 func outside(dir string, args ...string) (ended, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -130,22 +129,10 @@ func outside(dir string, args ...string) (ended, error) {
 	return ended{code, out.Bytes(), errOut.Bytes(), took}, nil
 }
 
-// directory makes one that belongs to the guest's account and that everyone
-// can reach; those of t.TempDir are private, and too long for a socket's name.
+// directory is one that belongs to the guest's account.
 func directory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "compat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := testenv.Dir(t)
 	if os.Geteuid() == 0 {
 		if err := os.Chown(dir, nobody, nobody); err != nil {
 			t.Fatal(err)
