@@ -125,7 +125,7 @@ func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared layou
 		return err
 	}
 	tmpl := ns.NewTemplate(c)
-	err = errors.Join(s.Run(tmpl.Program, tmpl.Flags), c.Sources.Close())
+	err = errors.Join(s.RunOwn(tmpl.Program, tmpl.Flags), c.Sources.Close())
 	file := func(slot *launch.Slot, name string) *os.File {
 		if slot.Int() < 0 {
 			return nil

@@ -28,14 +28,13 @@ func pidfdOpen(pid int) (*os.File, error) {
 // for it could keep it from us for ever. It has a moment, and is then killed;
 // when that does not help, giveUp ends the sandbox.
 func waitFor(pidfd *os.File, pid int, giveUp func()) (status syscall.WaitStatus, usage syscall.Rusage, err error) {
-	const patience, rounds = 100 * time.Millisecond, 5
+	const patience, rounds = time.Second, 5
 	conn, err := pidfd.SyscallConn()
 	if err != nil {
 		return 0, usage, err
 	}
-	polled := false
 	for round := 0; ; round++ {
-		pollErr := conn.Read(func(uintptr) bool {
+		pollErr := conn.Read(func(fd uintptr) bool {
 			var got int
 			for {
 				got, err = syscall.Wait4(pid, &status, syscall.WNOHANG|unix.WALL, &usage)
@@ -43,11 +42,10 @@ func waitFor(pidfd *os.File, pid int, giveUp func()) (status syscall.WaitStatus,
 					break
 				}
 			}
-			if got == 0 && err == nil && polled {
-				// It is dead, as polling says, and not ours to reap.
+			if got == 0 && err == nil && ended(fd) {
+				// It is dead, and not ours to reap.
 				_ = pidfd.SetReadDeadline(time.Now().Add(patience)) // a pidfd has deadlines
 			}
-			polled = true
 			return got == pid || err != nil
 		})
 		if !errors.Is(pollErr, os.ErrDeadlineExceeded) {
@@ -62,6 +60,14 @@ func waitFor(pidfd *os.File, pid int, giveUp func()) (status syscall.WaitStatus,
 			return status, usage, err
 		}
 	}
+}
+
+// ended tells whether the process of a pidfd has ended, reaped or not. It is
+// asked outright: that the poller has woken us says so too, but not whether it
+// would have, had we begun to wait earlier.
+func ended(fd uintptr) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return err == nil && n == 1
 }
 
 // killTracer kills the process that traces pid, if it is in a pid namespace of

@@ -127,7 +127,7 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 			killed, late := 0, 0
 			for i := range 250 {
 				cmd := box.Command("/noop/noop")
-				cmd.Wall = 100 * time.Millisecond
+				cmd.Wall = 50 * time.Millisecond
 				if i%2 == 0 {
 					if err := cmd.Start(); err != nil {
 						t.Fatalf("start %d: %v", i, err)
@@ -151,9 +151,6 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 						t.Fatalf("the other sandbox: %s", res.Outcome)
 					}
 				}
-				if late > 20 {
-					break // enough was stopped, and it takes its time
-				}
 			}
 			if err := guest.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
@@ -170,7 +167,8 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 				last = line
 			}
 			t.Logf("%s: killed %d, stopped %d; attacker: %s", mode, killed, late, last)
-			if mode != "trace" && !strings.HasPrefix(last, "done") {
+			// One that traces may be killed for keeping an end back.
+			if (mode == "kill" || mode == "stop") && !strings.HasPrefix(last, "done") {
 				t.Errorf("the attacker did not last to the end: %q", last)
 			}
 			if now := oomScoreAdj(t); now != adjust {

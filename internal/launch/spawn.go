@@ -289,7 +289,8 @@ func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err err
 	return r.pid, errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
 }
 
-// RunOwn is Run from the spawner's own thread.
+// RunOwn is Run from the spawner's own thread, for programs that write id maps
+// or whose processes ask for a signal at their parent's death.
 func (s *Spawner) RunOwn(p *Program, flags uint64) error {
 	_, err := s.do(p, flags, true)
 	return err
