@@ -33,6 +33,7 @@ compat: deps
 ## bench: measurements against peers in the same run; prints a table
 .PHONY: bench
 bench: deps
+	mkdir -p bin
 	$(GO) test -run '^$$' -bench Table -benchtime 1x -timeout 20m ./test -args -table $(CURDIR)/bin/bench.md
 	@cat bin/bench.md
 
