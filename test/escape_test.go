@@ -106,6 +106,28 @@ threading.Thread(target=seize).start()`)
 	}
 }
 
+// pid 1 cannot be traced, read or ended, at no time: the first command of a
+// sandbox tries, when pid 1 has hardly begun to run.
+func TestPid1IsOutOfReach(t *testing.T) {
+	eng := open(t)
+	for range 20 {
+		box := start(t, eng, engine.Spec{User: &engine.User{}})
+		res := run(t, box, "python3", "-c", `
+import ctypes, errno, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(name, r): print(name, "did it" if r >= 0 else errno.errorcode[ctypes.get_errno()])
+tried("attach", libc.ptrace(16, 1, 0, 0))
+tried("seize", libc.ptrace(0x4206, 1, 0, 0))
+fd = libc.syscall(434, 1, 0) # pidfd_open
+tried("getfd", libc.syscall(438, fd, 0, 0))
+os.kill(1, signal.SIGSTOP); os.kill(1, signal.SIGKILL) # no effect, from inside
+print(os.path.exists("/proc/1"))`)
+		if got, want := string(res.Stdout), "attach EPERM\nseize EPERM\ngetfd EPERM\nFalse\n"; got != want || res.Outcome != engine.OK {
+			t.Fatalf("%s, got %q, want %q; stderr %s", res.Outcome, got, want, res.Stderr)
+		}
+	}
+}
+
 // Everything but pipes is copied, and what would lead further is refused.
 func TestStandardStreamsLeadNowhere(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
