@@ -164,7 +164,7 @@ func (m *machine) start(p *Plan) (*box, error) {
 	end := launch.Cycles()
 	b := &box{m: m, spawner: s, pid: pid}
 	if b.pidfd, err = pidfdOpen(pid); err != nil {
-		return nil, errors.Join(err, unix.Kill(pid, unix.SIGKILL), reap(pid))
+		return nil, errors.Join(err, unix.Kill(pid, unix.SIGKILL), launch.Reap(pid))
 	}
 	if err := init.Verify(); err != nil {
 		b.kill()
@@ -184,7 +184,7 @@ func (m *machine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Ini
 	err := s.RunOwn(init.Program, init.Flags)
 	pid := init.PID.Int()
 	if err != nil && pid > 0 {
-		err = errors.Join(err, reap(pid))
+		err = errors.Join(err, launch.Reap(pid))
 	}
 	return init, pid, err
 }

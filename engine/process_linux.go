@@ -69,7 +69,7 @@ func (b *box) exec(r execRequest) (*process, error) {
 		p.mark = markOf(p.pid)
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
-		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), reap(p.pid), read.Close(), p.release())
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid), read.Close(), p.release())
 	}
 	return p, nil
 }

@@ -117,15 +117,6 @@ func fieldsOf(file, key string) []string {
 	return nil
 }
 
-// reap waits for a child that is ending.
-func reap(pid int) error {
-	for {
-		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 // sendSignal cannot hit another process that has got the pid since. Its error
 // is os.ErrProcessDone when the process has been reaped.
 func sendSignal(pidfd *os.File, sig syscall.Signal) error {

@@ -189,7 +189,7 @@ func (r *request) launch() {
 	// The caller need not wait for the end of a process whose work is done.
 	close(r.done)
 	if ended {
-		wait(int(pid))
+		_ = Reap(int(pid)) // it is this thread's own child
 	}
 }
 
@@ -225,11 +225,11 @@ func (p *Program) FreeCPUs(from *Program) {
 	p.Do("free processors", "", unix.SYS_SCHED_SETAFFINITY, Int(0), Int(unsafe.Sizeof(*from.cpus)), Arg{v: uintptr(unsafe.Pointer(from.cpus))}).Try()
 }
 
-// wait reaps a child that is about to end by itself.
-func wait(pid int) {
+// Reap waits for a child that is about to end by itself, or has been killed.
+func Reap(pid int) error {
 	for {
 		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
-			return
+			return err
 		}
 	}
 }
