@@ -13,7 +13,7 @@ test: deps
 
 # What has to be there on a machine that is set up, so that no test is skipped
 # for want of it.
-REQUIRE = userns,python3,sh,bwrap,unshare,gcc,make,git
+REQUIRE = userns,go,python3,sh,bwrap,unshare,gcc,make,git
 
 ## deps: programs that tests run inside sandboxes or measure against (Debian)
 .PHONY: deps
