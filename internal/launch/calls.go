@@ -20,6 +20,8 @@ func call(nr uintptr) (name, args string) {
 		return "capset", "pp"
 	case unix.SYS_CHDIR:
 		return "chdir", "s"
+	case unix.SYS_CLONE:
+		return "clone", "xiiii"
 	case unix.SYS_CLONE3:
 		return "clone3", "pi"
 	case unix.SYS_CLOSE:
@@ -28,20 +30,36 @@ func call(nr uintptr) (name, args string) {
 		return "close_range", "iix"
 	case unix.SYS_DUP3:
 		return "dup3", "ddx"
+	case unix.SYS_EPOLL_CREATE1:
+		return "epoll_create1", "x"
+	case unix.SYS_EPOLL_CTL:
+		return "epoll_ctl", "didp"
+	case unix.SYS_EPOLL_PWAIT:
+		return "epoll_pwait", "dpiipi"
 	case unix.SYS_EXECVE:
 		return "execve", "spp"
 	case unix.SYS_EXECVEAT:
-		return "execveat", "dsppx"
+		return "execveat", "dsppxi"
 	case unix.SYS_EXIT_GROUP:
 		return "exit_group", "i"
 	case unix.SYS_FCHDIR:
 		return "fchdir", "d"
 	case unix.SYS_FCNTL:
 		return "fcntl", "dii"
+	case unix.SYS_FLOCK:
+		return "flock", "dx"
+	case unix.SYS_FUTEX:
+		return "futex", "piiipi"
 	case unix.SYS_IOCTL:
 		return "ioctl", "dxp"
 	case unix.SYS_KEYCTL:
 		return "keyctl", "is"
+	case unix.SYS_LANDLOCK_ADD_RULE:
+		return "landlock_add_rule", "dipi"
+	case unix.SYS_LANDLOCK_CREATE_RULESET:
+		return "landlock_create_ruleset", "pii"
+	case unix.SYS_LANDLOCK_RESTRICT_SELF:
+		return "landlock_restrict_self", "dx"
 	case unix.SYS_MKDIRAT:
 		return "mkdirat", "dso"
 	case unix.SYS_MOUNT:
@@ -56,24 +74,34 @@ func call(nr uintptr) (name, args string) {
 		return "openat2", "dspi"
 	case unix.SYS_OPEN_TREE:
 		return "open_tree", "dsx"
+	case unix.SYS_PIDFD_OPEN:
+		return "pidfd_open", "ix"
 	case unix.SYS_PIVOT_ROOT:
 		return "pivot_root", "ss"
 	case unix.SYS_PRCTL:
 		return "prctl", "iiiii"
 	case unix.SYS_PRLIMIT64:
 		return "prlimit64", "iipp"
+	case unix.SYS_READ:
+		return "read", "dpi"
 	case unix.SYS_RT_SIGACTION:
 		return "rt_sigaction", "ippi"
 	case unix.SYS_RT_SIGPROCMASK:
 		return "rt_sigprocmask", "ippi"
 	case unix.SYS_SCHED_SETAFFINITY:
 		return "sched_setaffinity", "iip"
+	case unix.SYS_SECCOMP:
+		return "seccomp", "ixp"
+	case unix.SYS_SENDMSG:
+		return "sendmsg", "dpx"
 	case unix.SYS_SETHOSTNAME:
 		return "sethostname", "si"
 	case unix.SYS_SETNS:
 		return "setns", "dx"
 	case unix.SYS_SETSID:
 		return "setsid", ""
+	case unix.SYS_SHMCTL:
+		return "shmctl", "iip"
 	case unix.SYS_SOCKET:
 		return "socket", "iii"
 	case unix.SYS_SYMLINKAT:
@@ -84,6 +112,8 @@ func call(nr uintptr) (name, args string) {
 		return "umount2", "sx"
 	case unix.SYS_STATX:
 		return "statx", "dsxxp"
+	case unix.SYS_UNLINKAT:
+		return "unlinkat", "dsx"
 	case unix.SYS_UNSHARE:
 		return "unshare", "x"
 	case unix.SYS_WRITE:
@@ -118,6 +148,9 @@ func (p *Program) print(b *strings.Builder, indent string, slots map[uintptr]int
 		s := &p.steps[i]
 		args := make([]string, 0, 6)
 		name, kinds := call(s.nr)
+		if s.nr == unix.SYS_PRCTL && s.args[0] == unix.PR_SET_NAME {
+			kinds = "is"
+		}
 		for j, kind := range kinds {
 			v := s.args[j]
 			if s.kind>>(kindRef+j)&1 != 0 {

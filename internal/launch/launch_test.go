@@ -108,6 +108,25 @@ func TestToleratedFailureGoesOn(t *testing.T) {
 	}
 }
 
+// Expect compares what is there when it runs, and with what a slot holds then.
+func TestExpect(t *testing.T) {
+	s := spawner(t)
+	for _, c := range []struct {
+		want  int
+		errno syscall.Errno
+	}{{7, 0}, {-1, syscall.EAGAIN}} {
+		p := launch.NewProgram(4)
+		filled, addr := launch.Out[[4]uint32](p)
+		slot := p.NewSlot()
+		slot.Set(c.want)
+		filled[3] = 7
+		p.Expect("compare", "", addr, 12, slot.Arg())
+		if err := s.Run(p, 0); c.errno == 0 && err != nil || c.errno != 0 && !errors.Is(err, c.errno) {
+			t.Errorf("%d: %v, want %v", c.want, err, c.errno)
+		}
+	}
+}
+
 func TestNestedCloneIsAChildOfTheHost(t *testing.T) {
 	inner := launch.NewProgram(1)
 	exit(inner, 42)
@@ -138,7 +157,7 @@ func gate(t *testing.T, paths, argv, env []string) (syscall.WaitStatus, syscall.
 	p := launch.NewProgram(4)
 	p.Do("report", "", unix.SYS_DUP3, launch.Int(w.Fd()), launch.Int(200), launch.Int(0))
 	p.Phase(launch.Exec)
-	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings(launch.GateArgs(200, paths, argv)), p.Strings(env), launch.Int(unix.AT_EMPTY_PATH))
+	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings(launch.GateArgs(200, paths, argv)), p.Strings(launch.GateEnv(launch.Cookie{}, env)), launch.Int(unix.AT_EMPTY_PATH))
 	pid, err := spawner(t).Start(p, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -32,7 +33,12 @@ const (
 type Slot struct{ v uintptr }
 
 // Int returns what the step stored, or -1 when it never ran or failed.
-func (s *Slot) Int() int { return int(s.v) }
+//
+// The half is looked at that the kernel writes by itself, for Clone.
+func (s *Slot) Int() int { return int(int32(atomic.LoadUintptr(&s.v))) }
+
+// Set stores a number from Go code, also while a process runs the program.
+func (s *Slot) Set(v int) { atomic.StoreUintptr(&s.v, uintptr(v)) }
 
 // Arg is one argument of a step.
 type Arg struct {
@@ -85,6 +91,8 @@ type Program struct {
 	phase  Phase
 	began  uint64 // cycles, before the clone
 	report report
+	old    bool // started by clone(2)
+	cgroup int  // descriptor of the one it starts in, and 1; 0: the caller's
 }
 
 // report is where a failing step leaves its address and errno.
@@ -141,6 +149,16 @@ func (s Step) Into(slot *Slot) { s.p.steps[s.i].dst = &slot.v }
 // Errno is why a step qualified by Try failed, or 0.
 func (s Step) Errno() uintptr { return s.p.steps[s.i].errno }
 
+// Expect adds a step that fails with EAGAIN unless the 32 bits at an offset in
+// what an earlier step has filled in are these: the kernel compares them before
+// it wakes, as it is asked, nobody (futex(2), FUTEX_CMP_REQUEUE).
+func (p *Program) Expect(what, path string, at Arg, offset uintptr, want Arg) {
+	at.v += offset
+	p.Do(what, path, unix.SYS_FUTEX, at, Int(futexCmpRequeue), Int(0), Int(0), p.Words(0), want)
+}
+
+const futexCmpRequeue = 4 | 128 // FUTEX_CMP_REQUEUE_PRIVATE
+
 // NewSlot returns a slot holding -1, owned by the program.
 func (p *Program) NewSlot() *Slot {
 	slot := &Slot{v: ^uintptr(0)}
@@ -149,11 +167,41 @@ func (p *Program) NewSlot() *Slot {
 }
 
 // Clone adds a clone3 whose child runs the program child, sharing this one's
-// memory. The slot receives the child's pid as the cloning process sees it.
+// memory. The slot receives the child's pid as the cloning process sees it,
+// before the child runs: with CLONE_VFORK the step may take long.
 func (p *Program) Clone(what string, c CloneArgs, child *Program) *Slot {
 	args := (*cloneArgs)(p.alloc(unsafe.Sizeof(cloneArgs{})))
 	*args = c.raw()
 	s := p.Do(what, "", sysClone3, Arg{v: uintptr(unsafe.Pointer(args))}, Int(unsafe.Sizeof(*args)))
+	p.steps[s.i].kind |= kindClone
+	p.nested = append(p.nested, child)
+	slot := s.Slot()
+	args.flags |= unix.CLONE_PARENT_SETTID
+	args.parentTID = uint64(uintptr(unsafe.Pointer(&slot.v)))
+	return slot
+}
+
+// Old has the program started by clone(2), and not clone3: outer containers'
+// filters refuse that. Handlers are then not reset in its process, but none can
+// run there, with all signals blocked.
+func (p *Program) Old() { p.old = true }
+
+// InCgroup has the program's process start in the cgroup that the descriptor of
+// a directory leads to (CLONE_INTO_CGROUP, Linux 5.7), and what it clones, too.
+// It takes the caller's right to move itself there.
+//
+// The processes share this one's memory until they have called execve, and the
+// kernel kills all that share the memory of what it kills for want of memory.
+// So that no guest can have the host killed by using up its cgroup's memory, the
+// cgroup must have no memory.max, and memory.oom.group must be 0, until all of
+// them have executed something or are dead. All that clones in the program has
+// CLONE_VFORK, which the kernel spares (in_vfork in mm/oom_kill.c) when it kills
+// for the cgroups above; that does not hold at the very end of an execve or exit.
+func (p *Program) InCgroup(fd int) { p.cgroup = fd + 1 }
+
+// CloneOld is Clone by clone(2). The child's end is signalled by SIGCHLD.
+func (p *Program) CloneOld(what string, flags uint64, child *Program) *Slot {
+	s := p.Do(what, "", unix.SYS_CLONE, Int(flags|unix.CLONE_VM|uint64(unix.SIGCHLD)), Int(0), Int(0), Int(0), Int(0))
 	p.steps[s.i].kind |= kindClone
 	p.nested = append(p.nested, child)
 	return s.Slot()
@@ -179,6 +227,25 @@ func (p *Program) Words(v ...uint64) Arg {
 	mem := unsafe.Slice((*uint64)(p.alloc(uintptr(len(v)*8))), len(v))
 	copy(mem, v)
 	return Arg{v: uintptr(unsafe.Pointer(&mem[0]))}
+}
+
+// Record is the address of a structure of 64-bit fields, each a number or the
+// address of something that the program owns.
+func (p *Program) Record(fields ...Arg) Arg {
+	words := make([]uint64, len(fields))
+	for i, f := range fields {
+		if f.ref {
+			panic("launch: a record's field cannot be a slot; see Words and SlotIn")
+		}
+		words[i] = uint64(f.v)
+	}
+	return p.Words(words...)
+}
+
+// SlotIn is the slot that lies in a structure made by Words, at a 64-bit field:
+// what a step stores in it, the kernel finds there.
+func (p *Program) SlotIn(words Arg, field int) *Slot {
+	return (*Slot)(unsafe.Add(p.memory(words.v), field*8))
 }
 
 // Out returns a value that a step fills in, owned by the program, and its
@@ -212,6 +279,16 @@ func (p *Program) alloc(n uintptr) unsafe.Pointer {
 	at := len(*c)
 	*c = (*c)[:at+need]
 	return unsafe.Pointer(&(*c)[at])
+}
+
+// memory is the program's own memory at an address that alloc returned.
+func (p *Program) memory(addr uintptr) unsafe.Pointer {
+	for _, c := range p.chunks {
+		if base := uintptr(unsafe.Pointer(&c[0])); addr >= base && addr < base+uintptr(len(c)) {
+			return unsafe.Pointer(&c[addr-base])
+		}
+	}
+	panic("launch: not the program's memory")
 }
 
 // link closes the programs: each ends in exit_group(0), so that a process that

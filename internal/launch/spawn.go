@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +16,8 @@ import (
 const (
 	sysClone3    = unix.SYS_CLONE3
 	sysExitGroup = unix.SYS_EXIT_GROUP
+
+	cloneIntoCgroup = 1 << 33 // CLONE_INTO_CGROUP
 )
 
 // cloneArgs is struct clone_args of clone3(2), version 2 (Linux 5.7).
@@ -38,8 +39,9 @@ func (c CloneArgs) raw() cloneArgs {
 }
 
 //go:noescape
-func spawn(args *cloneArgs, first *step, rep *report) (pid uintptr)
+func spawn(nr, arg0, arg1 uintptr, first *step, rep *report) (pid uintptr)
 func pauseCode() unsafe.Pointer
+func reaperCode() unsafe.Pointer
 func gateCode() unsafe.Pointer
 func cycles() uint64
 
@@ -54,9 +56,9 @@ func exitsyscall()
 //
 //go:nosplit
 //go:norace
-func vfork(args *cloneArgs, first *step, rep *report) uintptr {
+func vfork(nr, arg0, arg1 uintptr, first *step, rep *report) uintptr {
 	entersyscall()
-	pid := spawn(args, first, rep)
+	pid := spawn(nr, arg0, arg1, first, rep)
 	exitsyscall()
 	return pid
 }
@@ -71,6 +73,8 @@ type Spawner struct {
 	here     bool // Run needs no thread of its own: children run as the caller
 	all      bool // nor does anything else
 	keyring  string
+	id       *Identity
+	idle     chan *Spawner // for programs that a guest may hold up; nil: this is one
 	requests chan *request
 	quit     chan struct{} // closed by Close
 	stopped  chan struct{} // closed when the thread has ended
@@ -87,7 +91,12 @@ type request struct {
 }
 
 func newRequest(p *Program, flags uint64, reap bool) *request {
-	return &request{program: p, args: CloneArgs{flags | unix.CLONE_VFORK}.raw(), reap: reap, done: make(chan struct{})}
+	r := &request{program: p, args: CloneArgs{flags | unix.CLONE_VFORK}.raw(), reap: reap, done: make(chan struct{})}
+	if p.cgroup > 0 {
+		r.args.flags |= cloneIntoCgroup
+		r.args.cgroup = uint64(p.cgroup - 1)
+	}
+	return r
 }
 
 // HereSpawner returns a spawner without a thread of its own: everything starts
@@ -115,13 +124,16 @@ func (s *Spawner) Keyring() string { return s.keyring }
 // clears the dumpable flag of the memory that a child shares with the host
 // process. It is put back before anything is started.
 func NewSpawner(id *Identity) (*Spawner, error) {
-	s := &Spawner{here: id == nil, requests: make(chan *request), quit: make(chan struct{}), stopped: make(chan struct{})}
+	s := &Spawner{here: id == nil, id: id, idle: make(chan *Spawner, keepIdle)}
+	return s, s.begin()
+}
+
+// begin starts the thread.
+func (s *Spawner) begin() error {
+	s.requests, s.quit, s.stopped = make(chan *request), make(chan struct{}), make(chan struct{})
 	ready := make(chan error)
-	go s.loop(id, ready)
-	if err := <-ready; err != nil {
-		return nil, err
-	}
-	return s, nil
+	go s.loop(s.id, ready)
+	return <-ready
 }
 
 func (s *Spawner) loop(id *Identity, ready chan<- error) {
@@ -142,8 +154,8 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	if err == nil && id != nil {
 		err = dumpable.keep(func() error { return become(*id) })
 	}
-	if err == nil {
-		s.keyring, err = joinKeyring()
+	if err == nil && s.idle != nil {
+		s.keyring, err = joinKeyring() // the others' programs join it, too
 	}
 	ready <- err
 	if err != nil {
@@ -152,6 +164,10 @@ func (s *Spawner) loop(id *Identity, ready chan<- error) {
 	for {
 		select {
 		case r := <-s.requests:
+			if r.program.cgroup > 0 {
+				r.launch() // writes no id maps, and may take as long as a guest likes
+				continue
+			}
 			lower := dumpable.raise()
 			r.launch()
 			lower()
@@ -177,7 +193,12 @@ func (r *request) launch() {
 	r.program.link()
 	unpin := r.program.pin()
 	r.program.began = cycles()
-	pid := vfork(&r.args, &r.program.steps[0], &r.program.report)
+	nr, arg0, arg1 := uintptr(sysClone3), uintptr(unsafe.Pointer(&r.args)), unsafe.Sizeof(r.args)
+	if r.program.old {
+		nr, arg0, arg1 = unix.SYS_CLONE, uintptr(r.args.flags&^unix.CLONE_CLEAR_SIGHAND), 0
+	}
+	pid := vfork(nr, arg0, arg1, &r.program.steps[0], &r.program.report)
+	runtime.KeepAlive(r)
 	unpin()
 	if pid > ^uintptr(4095) {
 		r.err = cloneError(syscall.Errno(-pid))
@@ -266,7 +287,34 @@ func (s *Spawner) Run(p *Program, flags uint64) error {
 		_, err := s.runHere(p, flags, true)
 		return err
 	}
+	if p.cgroup > 0 {
+		return s.runAside(p, flags)
+	}
 	return s.RunOwn(p, flags)
+}
+
+// keepIdle is how many threads are kept for the next programs of runAside.
+const keepIdle = 4
+
+// runAside is RunOwn from a thread for this program alone: the guests that can
+// hold it up would otherwise hold up all others of this spawner.
+func (s *Spawner) runAside(p *Program, flags uint64) error {
+	var t *Spawner
+	select {
+	case t = <-s.idle:
+	default:
+		t = &Spawner{id: s.id}
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
+	err := t.RunOwn(p, flags)
+	select {
+	case s.idle <- t:
+	default:
+		t.Close()
+	}
+	return err
 }
 
 func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err error) {
@@ -282,7 +330,7 @@ func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err err
 		return 0, err
 	}
 	r := newRequest(p, flags, reap)
-	if s.all {
+	if s.all && p.cgroup == 0 { // see loop
 		defer dumpable.raise()()
 	}
 	r.launch()
@@ -322,25 +370,10 @@ func (s *Spawner) do(p *Program, flags uint64, reap bool) (int, error) {
 func (s *Spawner) Close() {
 	s.close.Do(func() { close(s.quit) })
 	<-s.stopped
+	for len(s.idle) > 0 {
+		(<-s.idle).Close()
+	}
 }
-
-// A Clock converts cycle stamps to time. It is safe for concurrent use.
-type Clock struct {
-	cycles uint64
-	time   time.Time
-}
-
-// NewClock takes the first of the two readings that give the rate.
-func NewClock() Clock { return Clock{cycles(), time.Now()} }
-
-// Rate returns nanoseconds a cycle, better the longer ago NewClock was.
-func (c Clock) Rate() float64 {
-	n := cycles() - c.cycles
-	return float64(time.Since(c.time)) / float64(max(n, 1))
-}
-
-// Cycles reads the counter that the steps are stamped with.
-func Cycles() uint64 { return cycles() }
 
 // cloneError explains a clone3 that failed before there was a new process.
 func cloneError(e syscall.Errno) error {

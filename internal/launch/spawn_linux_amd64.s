@@ -1,21 +1,24 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func spawn(args *cloneArgs, first *step, rep *report) (pid uintptr)
+// func spawn(nr, arg0, arg1 uintptr, first *step, rep *report) (pid uintptr)
 //
-// The parent returns from clone3 as from any call. The child shares its memory
+// nr is clone3 or clone. The parent returns from it as from any call. The child shares its memory
 // and its stack pointer, so it must not touch the stack: it has R12 (the step)
 // and R13 (the report), which the kernel keeps across SYSCALL.
-TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-32
-	MOVQ	args+0(FP), DI
-	MOVQ	first+8(FP), R12
-	MOVQ	rep+16(FP), R13
-	MOVQ	$cloneArgs__size, SI
-	MOVQ	$const_sysClone3, AX
+TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-48
+	MOVQ	nr+0(FP), AX
+	MOVQ	arg0+8(FP), DI
+	MOVQ	arg1+16(FP), SI
+	MOVQ	first+24(FP), R12
+	MOVQ	rep+32(FP), R13
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
 	SYSCALL
 	TESTQ	AX, AX
 	JEQ	run
-	MOVQ	AX, pid+24(FP)
+	MOVQ	AX, pid+40(FP)
 	RET
 
 run:
@@ -113,22 +116,63 @@ wait:
 // ELF image of their own, as those of pause are.
 //
 // On entry SP points to argc, argv, NULL, envp. argv is: the report descriptor
-// as one character; the paths to try; an empty string; the command's argv.
+// as one character; a file and what to write into it; the paths to try; an empty
+// string; the command's argv. envp is the cookie and the command's environment.
+//
+// It has one capability, which guests have not: they can neither see nor trace
+// it. That is given up before the execve.
 TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	MOVQ	(SP), R12
 	LEAQ	8(SP), R13        // argv
 	LEAQ	8(R13)(R12*8), R14 // envp
 
-	// prctl(PR_SET_DUMPABLE, 0): not to be seen, traced or dumped until it is
-	// the guest's program; execve sets it again.
-	MOVQ	$157, AX
-	MOVQ	$4, DI
+	MOVQ	(R13), BX
+	MOVBQZX	(BX), R15 // report descriptor
+	MOVQ	(R14), BX
+	MOVQ	(BX), R12 // cookie
+	ADDQ	$8, R14
+
+	// openat(AT_FDCWD, argv[1], O_WRONLY|O_CLOEXEC), write(argv[2], 4), close.
+	// While it is dumpable, or the file would be root's. It may fail.
+	MOVL	$257, AX
+	MOVQ	$-100, DI
+	MOVQ	8(R13), SI
+	MOVL	$0x80001, DX
+	XORL	R10, R10
+	SYSCALL
+	TESTQ	AX, AX
+	JLT	hide
+	MOVQ	AX, BX
+	MOVL	$1, AX
+	MOVQ	BX, DI
+	MOVQ	16(R13), SI
+	MOVL	$4, DX
+	SYSCALL
+	MOVL	$3, AX
+	MOVQ	BX, DI
+	SYSCALL
+
+hide:
+	// prctl(PR_SET_DUMPABLE, 0): not to be dumped until it is the guest's
+	// program; execve sets it again.
+	MOVL	$157, AX
+	MOVL	$4, DI
 	XORL	SI, SI
 	SYSCALL
 
-	MOVQ	(R13), R15
-	MOVBQZX	(R15), R15 // report descriptor
-	ADDQ	$8, R13
+	// capset({_LINUX_CAPABILITY_VERSION_3, 0}, {}): none in any set.
+	PUSHQ	$0
+	PUSHQ	$0
+	PUSHQ	$0
+	MOVL	$126, AX
+	MOVQ	SP, SI
+	PUSHQ	$0x20080522
+	MOVQ	SP, DI
+	SYSCALL
+	TESTQ	AX, AX
+	JNE	dead // the program would keep it
+
+	ADDQ	$24, R13
 	MOVQ	R13, BX
 
 separator:
@@ -138,20 +182,20 @@ separator:
 	JNE	separator // then BX is the command's argv
 
 	// fcntl(report, F_SETFD, FD_CLOEXEC): its end tells of the execve to come.
-	MOVQ	$72, AX
+	MOVL	$72, AX
 	MOVQ	R15, DI
-	MOVQ	$2, SI
-	MOVQ	$1, DX
+	MOVL	$2, SI
+	MOVL	$1, DX
 	SYSCALL
 
 	// rt_sigprocmask(SIG_SETMASK, none): here, where a signal finds nothing of
 	// the host's to dump or kill.
 	PUSHQ	$0
-	MOVQ	$14, AX
-	MOVQ	$2, DI
+	MOVL	$14, AX
+	MOVL	$2, DI
 	MOVQ	SP, SI
 	XORL	DX, DX
-	MOVQ	$8, R10
+	MOVL	$8, R10
 	SYSCALL
 
 	MOVQ	$-2, R9 // ENOENT, unless something worse is met
@@ -163,7 +207,8 @@ try:
 	JEQ	refused
 	MOVQ	BX, SI
 	MOVQ	R14, DX
-	MOVQ	$59, AX // execve
+	MOVQ	R12, R10
+	MOVL	$59, AX // execve
 	SYSCALL
 	CMPQ	AX, $-2 // ENOENT
 	JEQ	try
@@ -176,16 +221,138 @@ try:
 refused:
 	NEGQ	R9
 	PUSHQ	R9
-	MOVQ	$1, AX // write(report, errno)
+	MOVL	$1, AX // write(report, errno)
 	MOVQ	R15, DI
 	MOVQ	SP, SI
-	MOVQ	$8, DX
+	MOVL	$8, DX
 	SYSCALL
+
+dead:
 	MOVQ	$const_sysExitGroup, AX
-	MOVQ	$127, DI
+	MOVL	$127, DI
 	SYSCALL
 	UNDEF
 	LONG	$const_imageEnd
+
+// reaper is the parent of a command where there is no pid namespace; see Reaper.
+// All signals are blocked in it.
+TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
+	SUBQ	$256, SP
+	MOVQ	$157, AX // prctl(PR_SET_DUMPABLE, 0)
+	MOVQ	$4, DI
+	XORL	SI, SI
+	SYSCALL
+
+	// kill(getppid(), 0) has to be refused: only then does kill(-1) stay within
+	// the domain.
+	MOVQ	$110, AX
+	SYSCALL
+	MOVQ	AX, DI
+	MOVQ	$62, AX
+	XORL	SI, SI
+	SYSCALL
+	CMPQ	AX, $-1 // EPERM
+	JNE	unscoped
+
+	// read(0, &pid, 8): the command's pid, in R12. It is not reaped before.
+	XORL	AX, AX
+	XORL	DI, DI
+	MOVQ	SP, SI
+	MOVQ	$8, DX
+	SYSCALL
+	CMPQ	AX, $8
+	JNE	end
+	MOVQ	(SP), R12
+
+loop:
+	// rt_sigtimedwait(SIGTERM, 0): first, or a tree that keeps dying would keep
+	// it from being ended.
+	MOVQ	$0x4000, AX
+	MOVQ	AX, 200(SP)
+	MOVQ	$0, 208(SP)
+	MOVQ	$0, 216(SP)
+	MOVQ	$128, AX
+	LEAQ	200(SP), DI
+	XORL	SI, SI
+	LEAQ	208(SP), DX
+	MOVQ	$8, R10
+	SYSCALL
+	CMPQ	AX, $15
+	JEQ	end
+	MOVQ	$61, AX // wait4(-1, &status, WNOHANG|__WALL, &rusage)
+	MOVQ	$-1, DI
+	MOVQ	SP, SI
+	MOVQ	$0x40000001, DX
+	LEAQ	8(SP), R10
+	SYSCALL
+	TESTQ	AX, AX
+	JEQ	sleep
+	JLT	done // ECHILD: nothing is left
+	CMPQ	AX, R12
+	JNE	loop
+	MOVQ	$1, AX // write(1, status and rusage)
+	MOVQ	$1, DI
+	MOVQ	SP, SI
+	MOVQ	$152, DX
+	SYSCALL
+	MOVQ	$3, AX // close(1)
+	MOVQ	$1, DI
+	SYSCALL
+	JMP	loop
+
+sleep:
+	MOVQ	$0x14000, AX // SIGCHLD, SIGTERM
+	MOVQ	AX, 200(SP)
+	MOVQ	$128, AX // rt_sigtimedwait
+	LEAQ	200(SP), DI
+	XORL	SI, SI
+	XORL	DX, DX
+	MOVQ	$8, R10
+	SYSCALL
+	CMPQ	AX, $15
+	JNE	loop
+
+end:
+	MOVQ	$62, AX // kill(-1, SIGKILL)
+	MOVQ	$-1, DI
+	MOVQ	$9, SI
+	SYSCALL
+
+collect:
+	MOVQ	$61, AX // wait4(-1, &status, __WALL, &rusage)
+	MOVQ	$-1, DI
+	MOVQ	SP, SI
+	MOVQ	$0x40000000, DX
+	LEAQ	8(SP), R10
+	SYSCALL
+	TESTQ	AX, AX
+	JLT	done
+	CMPQ	AX, R12
+	JNE	collect
+	MOVQ	$1, AX // write(1, status and rusage)
+	MOVQ	$1, DI
+	MOVQ	SP, SI
+	MOVQ	$152, DX
+	SYSCALL
+	JMP	collect
+
+done:
+	MOVQ	$const_sysExitGroup, AX
+	XORL	DI, DI
+	SYSCALL
+
+unscoped:
+	MOVQ	$const_sysExitGroup, AX
+	MOVQ	$3, DI
+	SYSCALL
+	UNDEF
+	LONG	$const_imageEnd
+
+// func reaperCode() unsafe.Pointer
+TEXT ·reaperCode(SB), NOSPLIT, $0-8
+	LEAQ	·reaper(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET
 
 // func gateCode() unsafe.Pointer
 TEXT ·gateCode(SB), NOSPLIT, $0-8

@@ -1,19 +1,22 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func spawn(args *cloneArgs, first *step, rep *report) (pid uintptr)
+// func spawn(nr, arg0, arg1 uintptr, first *step, rep *report) (pid uintptr)
 //
 // As for amd64: the child must not touch the stack. It has R19 (the step),
 // R20 (the report) and R21 (the kind), which the kernel keeps across SVC.
-TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-32
-	MOVD	args+0(FP), R0
-	MOVD	first+8(FP), R19
-	MOVD	rep+16(FP), R20
-	MOVD	$cloneArgs__size, R1
-	MOVD	$const_sysClone3, R8
+TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-48
+	MOVD	nr+0(FP), R8
+	MOVD	arg0+8(FP), R0
+	MOVD	arg1+16(FP), R1
+	MOVD	first+24(FP), R19
+	MOVD	rep+32(FP), R20
+	MOVD	$0, R2
+	MOVD	$0, R3
+	MOVD	$0, R4
 	SVC
 	CBZ	R0, run
-	MOVD	R0, pid+24(FP)
+	MOVD	R0, pid+40(FP)
 	RET
 
 run:
@@ -98,14 +101,47 @@ TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	ADD	R19<<3, R20, R21
 	ADD	$8, R21                // envp
 
+	MOVD	(R20), R23
+	MOVBU	(R23), R22 // report descriptor
+	MOVD	(R21), R23
+	MOVD	(R23), R25 // cookie
+	ADD	$8, R21
+
+	// While it is dumpable, or the file would be root's. It may fail.
+	MOVD	$56, R8 // openat(AT_FDCWD, argv[1], O_WRONLY|O_CLOEXEC)
+	MOVD	$-100, R0
+	MOVD	8(R20), R1
+	MOVD	$0x80001, R2
+	MOVD	$0, R3
+	SVC
+	TBNZ	$63, R0, hide
+	MOVD	R0, R23
+	MOVD	$64, R8 // write(argv[2], 4)
+	MOVD	16(R20), R1
+	MOVD	$4, R2
+	SVC
+	MOVD	$57, R8 // close
+	MOVD	R23, R0
+	SVC
+
+hide:
 	MOVD	$167, R8 // prctl(PR_SET_DUMPABLE, 0)
 	MOVD	$4, R0
 	MOVD	$0, R1
 	SVC
+	SUB	$32, RSP
+	MOVD	$0x20080522, R0
+	MOVD	R0, (RSP)
+	MOVD	ZR, 8(RSP)
+	MOVD	ZR, 16(RSP)
+	MOVD	ZR, 24(RSP)
+	MOVD	$91, R8 // capset({_LINUX_CAPABILITY_VERSION_3, 0}, {}): none in any set
+	MOVD	RSP, R0
+	ADD	$8, RSP, R1
+	SVC
+	CBNZ	R0, dead // the program would keep it
 
-	MOVD	(R20), R22
-	MOVBU	(R22), R22 // report descriptor
-	ADD	$8, R20
+	ADD	$24, R20
 	MOVD	R20, R23
 
 separator:
@@ -138,6 +174,7 @@ try:
 	CBZ	R2, refused
 	MOVD	R23, R1
 	MOVD	R21, R2
+	MOVD	R25, R3
 	MOVD	$221, R8 // execve
 	SVC
 	CMN	$2, R0 // ENOENT
@@ -156,11 +193,126 @@ refused:
 	MOVD	RSP, R1
 	MOVD	$8, R2
 	SVC
+
+dead:
 	MOVD	$const_sysExitGroup, R8
 	MOVD	$127, R0
 	SVC
 	UNDEF
 	WORD	$const_imageEnd
+
+// reaper is the parent of a command where there is no pid namespace; see
+// spawn_linux_amd64.s.
+TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
+	SUB	$256, RSP
+	MOVD	$167, R8 // prctl(PR_SET_DUMPABLE, 0)
+	MOVD	$4, R0
+	MOVD	$0, R1
+	SVC
+
+	MOVD	$173, R8 // getppid
+	SVC
+	MOVD	$129, R8 // kill(parent, 0): has to be refused
+	MOVD	$0, R1
+	SVC
+	CMN	$1, R0 // EPERM
+	BNE	unscoped
+
+	MOVD	$0, R19
+	MOVD	$63, R8 // read(0, &pid, 8)
+	MOVD	$0, R0
+	MOVD	RSP, R1
+	MOVD	$8, R2
+	SVC
+	CMP	$8, R0
+	BNE	end
+	MOVD	(RSP), R19
+
+loop:
+	MOVD	$0x4000, R0 // SIGTERM
+	MOVD	R0, 200(RSP)
+	MOVD	ZR, 208(RSP)
+	MOVD	ZR, 216(RSP)
+	MOVD	$137, R8 // rt_sigtimedwait, for no time
+	ADD	$200, RSP, R0
+	MOVD	$0, R1
+	ADD	$208, RSP, R2
+	MOVD	$8, R3
+	SVC
+	CMP	$15, R0
+	BEQ	end
+	MOVD	$260, R8 // wait4(-1, &status, WNOHANG|__WALL, &rusage)
+	MOVD	$-1, R0
+	MOVD	RSP, R1
+	MOVD	$0x40000001, R2
+	ADD	$8, RSP, R3
+	SVC
+	CBZ	R0, sleep
+	TBNZ	$63, R0, done // ECHILD: nothing is left
+	CMP	R19, R0
+	BNE	loop
+	MOVD	$64, R8 // write(1, status and rusage)
+	MOVD	$1, R0
+	MOVD	RSP, R1
+	MOVD	$152, R2
+	SVC
+	MOVD	$57, R8 // close(1)
+	MOVD	$1, R0
+	SVC
+	B	loop
+
+sleep:
+	MOVD	$0x14000, R0 // SIGCHLD, SIGTERM
+	MOVD	R0, 200(RSP)
+	MOVD	$137, R8 // rt_sigtimedwait
+	ADD	$200, RSP, R0
+	MOVD	$0, R1
+	MOVD	$0, R2
+	MOVD	$8, R3
+	SVC
+	CMP	$15, R0
+	BNE	loop
+
+end:
+	MOVD	$129, R8 // kill(-1, SIGKILL)
+	MOVD	$-1, R0
+	MOVD	$9, R1
+	SVC
+
+collect:
+	MOVD	$260, R8 // wait4(-1, &status, __WALL, &rusage)
+	MOVD	$-1, R0
+	MOVD	RSP, R1
+	MOVD	$0x40000000, R2
+	ADD	$8, RSP, R3
+	SVC
+	TBNZ	$63, R0, done
+	CMP	R19, R0
+	BNE	collect
+	MOVD	$64, R8 // write(1, status and rusage)
+	MOVD	$1, R0
+	MOVD	RSP, R1
+	MOVD	$152, R2
+	SVC
+	B	collect
+
+done:
+	MOVD	$const_sysExitGroup, R8
+	MOVD	$0, R0
+	SVC
+
+unscoped:
+	MOVD	$const_sysExitGroup, R8
+	MOVD	$3, R0
+	SVC
+	UNDEF
+	WORD	$const_imageEnd
+
+// func reaperCode() unsafe.Pointer
+TEXT ·reaperCode(SB), NOSPLIT, $0-8
+	MOVD	$·reaper(SB), R0
+	MOVD	R0, ret+0(FP)
+	RET
 
 // func gateCode() unsafe.Pointer
 TEXT ·gateCode(SB), NOSPLIT, $0-8

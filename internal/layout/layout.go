@@ -22,7 +22,7 @@ const (
 	Device                  // a device node of the host
 	Static                  // a tmpfs that is filled from the table and then made read-only
 	Tmpfs                   // a writable tmpfs of the sandbox's own
-	Overlay                 // a host directory under a writable tmpfs of the sandbox's own
+	Overlay                 // a host directory under a writable tmpfs of the sandbox's own, or under a directory made for it
 	Proc                    // a procfs of the sandbox's own pid namespace
 	Devpts                  // pseudo-terminals of the sandbox's own
 )
@@ -65,10 +65,11 @@ type Node struct {
 	Path     string // inside, absolute and clean
 	Kind     Kind
 	Source   Source   // Bind, Device, Overlay
+	Upper    Source   // Overlay: the directory that holds what is written; without a Path it is a tmpfs
 	ReadOnly bool     // Bind
 	NoExec   bool     // Tmpfs
 	Data     string   // File, Symlink
-	Mode     uint32   // Dir, File, Tmpfs, Static
+	Mode     uint32   // Dir, File, Tmpfs, Static, Overlay but as the root
 	Size     int64    // Tmpfs, Overlay: bytes; 0 is no limit, as the kernel has it
 	Inodes   int64    // Tmpfs, Overlay: likewise
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
@@ -81,6 +82,31 @@ type Table []Node
 
 // FromHost tells whether a node has a Source.
 func (k Kind) FromHost() bool { return k == Bind || k == Device || k == Overlay }
+
+// Tree is a tree of the host that a node mounts, under a name of its own.
+type Tree struct {
+	Name string
+	Source
+}
+
+// Trees lists what of the host a node mounts. The first is named by the node's
+// path, and a second as no path is.
+func (n Node) Trees() (trees []Tree) {
+	if n.Kind.FromHost() {
+		trees = append(trees, Tree{n.Path, n.Source})
+	}
+	if n.Upper.Path != "" {
+		trees = append(trees, Tree{n.UpperName(), n.Upper})
+	}
+	return trees
+}
+
+// UpperName is what Trees calls the Upper.
+func (n Node) UpperName() string { return n.Path + "//upper" }
+
+// holdsHost tells whether what is made in a node would be somebody's files: the
+// host's, or those that are listed as the work of a sandbox.
+func (n Node) holdsHost() bool { return n.Kind == Bind || n.Kind == Overlay && n.Path != "/" }
 
 // fresh tells whether a node is made anew for each sandbox.
 func (k Kind) fresh() bool { return k == Tmpfs || k == Proc || k == Devpts || k == Overlay }
@@ -120,12 +146,16 @@ func (t Table) Holder(p string) Node {
 	return best
 }
 
+// Makes tells whether what a node at the path p stands on is the sandbox's own, so
+// that a mount point can be made there.
+func (t Table) Makes(p string) bool { return !t.Holder(p).holdsHost() }
+
 func (k Kind) mount() bool { return k != Dir && k != File && k != Symlink }
 
 // Add puts a node in, in place of one at the same path, and with the parent
 // directories that have to be made. A mount also takes the place of everything
 // beneath it, which it would hide. Nothing is ever made in a Bind: that would
-// leave files on the host.
+// leave files on the host; nor in an Overlay that is not the root.
 func (t Table) Add(n Node) Table {
 	if n.Kind.mount() && n.Path != "/" {
 		t = slices.DeleteFunc(t, func(o Node) bool { return o.Path != n.Path && Within(n.Path, o.Path) })
@@ -134,7 +164,7 @@ func (t Table) Add(n Node) Table {
 		t[i] = n
 		return t
 	}
-	if parent := path.Dir(n.Path); len(t) > 0 && !t.Has(parent) && t.Holder(n.Path).Kind != Bind {
+	if parent := path.Dir(n.Path); len(t) > 0 && !t.Has(parent) && t.Makes(n.Path) {
 		t = t.Add(Node{Path: parent, Kind: Dir, Mode: 0o755})
 	}
 	return append(t, n)
@@ -159,8 +189,9 @@ func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/")
 func (t Table) Key() string {
 	var b strings.Builder
 	for _, n := range t {
-		fmt.Fprintf(&b, "%d %q %q %d %d %d %t %t %t %q %o %d %d %q %q\n", n.Kind, n.Path, n.Source.Path, n.Source.Dev, n.Source.Ino, n.Source.Born,
-			n.Source.Dir, n.ReadOnly, n.NoExec, n.Data, n.Mode, n.Size, n.Inodes, n.Masked, n.Locked)
+		fmt.Fprintf(&b, "%d %q %q %d %d %d %t %t %t %q %o %d %d %q %q %q %d %d %d %t %d %d %o\n", n.Kind, n.Path, n.Source.Path, n.Source.Dev, n.Source.Ino, n.Source.Born,
+			n.Source.Dir, n.ReadOnly, n.NoExec, n.Data, n.Mode, n.Size, n.Inodes, n.Masked, n.Locked,
+			n.Upper.Path, n.Upper.Dev, n.Upper.Ino, n.Upper.Born, n.Upper.Dir, n.Upper.UID, n.Upper.GID, n.Upper.Mode)
 	}
 	return b.String()
 }
@@ -184,6 +215,9 @@ func (n Node) String() string {
 	case Tmpfs:
 		s += fmt.Sprintf(" (%s, mode %o)", n.limits(), n.Mode)
 	case Overlay:
+		if n.Upper.Path != "" {
+			return s + fmt.Sprintf(" over %s (written to %s)", n.Source.Path, n.Upper.Path)
+		}
 		s += fmt.Sprintf(" over %s (%s)", n.Source.Path, n.limits())
 	case Proc:
 		s += fmt.Sprintf(" (%d masked, %d read-only)", len(n.Masked), len(n.Locked))

@@ -2,7 +2,9 @@ package testenv
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +26,21 @@ func Dir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// DockerProfile is docker's own seccomp profile, the file, from the module that
+// docker keeps it in.
+func DockerProfile(t testing.TB) []byte {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/moby/profiles/seccomp").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "default.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // Golden compares got with a file, or writes it there first.

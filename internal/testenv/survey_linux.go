@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // tryUserNamespace asks the kernel by making one.
@@ -19,6 +22,54 @@ func tryUserNamespace() error {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 	return cmd.Run()
+}
+
+// tryCgroup makes one and removes it. It enables no controllers for it: this
+// process would have to leave its own cgroup first.
+func tryCgroup() error {
+	const root = "/sys/fs/cgroup"
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	_, path, found := strings.Cut("\n"+string(text), "\n0::") // see cgroups(7)
+	if !found {
+		return errors.New("no cgroups of version 2")
+	}
+	path, _, _ = strings.Cut(path, "\n")
+	dir := filepath.Join(root, path)
+	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for _, want := range []string{"memory", "pids"} {
+		if !slices.Contains(strings.Fields(string(controllers)), want) {
+			return fmt.Errorf("%s has not the controller %s but %s", dir, want, strings.TrimSpace(string(controllers)))
+		}
+	}
+	for _, name := range []string{"cgroup.procs", "cgroup.subtree_control"} {
+		if err := unix.Access(filepath.Join(dir, name), unix.W_OK); err != nil {
+			return &os.PathError{Op: "write", Path: filepath.Join(dir, name), Err: err}
+		}
+	}
+	child, err := os.MkdirTemp(dir, "tegmen-test-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(child)
+}
+
+func landlockVersion() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+func nosuid(dir string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0
 }
 
 // state is what there is at some time.

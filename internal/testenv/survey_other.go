@@ -6,6 +6,12 @@ import "errors"
 
 func tryUserNamespace() error { return errors.ErrUnsupported }
 
+func tryCgroup() error { return errors.ErrUnsupported }
+
+func landlockVersion() int { return 0 }
+
+func nosuid(string) bool { return false }
+
 type state struct{}
 
 func survey() state           { return state{} }

@@ -27,6 +27,9 @@ type Feature struct {
 var (
 	// UserNS is a machine and account on which sandboxes can be made: user namespaces are allowed.
 	UserNS = Feature{"userns", probeSandbox}
+	// Cgroup is a process that can limit memory and processes by cgroups of
+	// version 2: it may make some beneath its own, which has these controllers.
+	Cgroup = Feature{"cgroup", tryCgroup}
 	// Root is a process that runs as root.
 	Root = Feature{"root", func() error {
 		if os.Geteuid() != 0 {
@@ -43,6 +46,23 @@ var (
 	}}
 )
 
+// Landlock is a kernel with that version of Landlock; it is required by
+// "landlock".
+func Landlock(version int) Feature {
+	return Feature{"landlock", func() error {
+		if v := landlockVersion(); v < version {
+			return fmt.Errorf("version %d, want %d", v, version)
+		}
+		return nil
+	}}
+}
+
+// Libseccomp is a build with the tag libseccomp, as an attempt to compile a
+// policy has shown; it is required by "libseccomp".
+func Libseccomp(attempt error) Feature {
+	return Feature{"libseccomp", func() error { return attempt }}
+}
+
 // Program is a program in PATH.
 func Program(name string) Feature {
 	return Feature{name, func() error {
@@ -56,6 +76,17 @@ func File(path string) Feature {
 	return Feature{path, func() error {
 		_, err := os.Stat(path)
 		return err
+	}}
+}
+
+// Suid is a directory whose files lend their privileges to who executes them: it
+// is not on a file system mounted nosuid, as many a /tmp is.
+func Suid(dir string) Feature {
+	return Feature{"suid", func() error {
+		if nosuid(dir) {
+			return fmt.Errorf("%s is mounted nosuid", dir)
+		}
+		return nil
 	}}
 }
 
