@@ -1,0 +1,97 @@
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Kind is what happens to a system call.
+type Kind string
+
+// The kinds, by their names in libseccomp and in docker's profiles.
+const (
+	Allow       Kind = "SCMP_ACT_ALLOW"
+	Errno       Kind = "SCMP_ACT_ERRNO"        // refused with an errno
+	KillProcess Kind = "SCMP_ACT_KILL_PROCESS" // the process ends with SIGSYS
+	KillThread  Kind = "SCMP_ACT_KILL_THREAD"  // one thread does
+	Trap        Kind = "SCMP_ACT_TRAP"         // SIGSYS, which can be caught
+	Log         Kind = "SCMP_ACT_LOG"          // allowed, and in the kernel's log
+	Notify      Kind = "SCMP_ACT_NOTIFY"       // another process decides
+)
+
+// returned is what a filter returns for a kind.
+type returned struct {
+	kind  Kind
+	value uint32
+}
+
+// kinds pairs each with the value that a filter returns for it (seccomp(2)).
+var kinds = []returned{
+	{Allow, 0x7fff0000}, {Errno, 0x00050000}, {KillProcess, 0x80000000}, {KillThread, 0x00000000},
+	{Trap, 0x00030000}, {Log, 0x7ffc0000}, {Notify, 0x7fc00000},
+}
+
+// An Action is what a filter decides on a call.
+type Action struct {
+	Kind  Kind
+	Errno syscall.Errno // of Errno
+}
+
+// action is what the return value of a filter means.
+func action(ret uint32) Action {
+	for _, k := range kinds {
+		if ret&0xffff0000 == k.value {
+			a := Action{Kind: k.kind}
+			if k.kind == Errno {
+				a.Errno = syscall.Errno(ret & 0xffff)
+			}
+			return a
+		}
+	}
+	return Action{Kind: KillProcess} // as the kernel treats what it does not know
+}
+
+func (a Action) ret() uint32 {
+	i := slices.IndexFunc(kinds, func(k returned) bool { return k.kind == a.Kind })
+	return kinds[i].value | uint32(a.Errno)
+}
+
+// String is "allow", "EPERM", "kill".
+func (a Action) String() string {
+	switch a.Kind {
+	case Allow:
+		return "allow"
+	case Errno:
+		return errnoName(a.Errno)
+	case KillProcess:
+		return "kill"
+	}
+	return strings.ToLower(strings.TrimPrefix(string(a.Kind), "SCMP_ACT_"))
+}
+
+// Linux's numbers, which package syscall has only on Linux.
+const (
+	eperm           syscall.Errno = 1
+	enosys          syscall.Errno = 38
+	enoprotoopt     syscall.Errno = 92
+	eprotonosupport syscall.Errno = 93
+	eafnosupport    syscall.Errno = 97
+)
+
+func errnoName(e syscall.Errno) string {
+	switch e {
+	case eperm:
+		return "EPERM"
+	case enosys:
+		return "ENOSYS"
+	case enoprotoopt:
+		return "ENOPROTOOPT"
+	case eprotonosupport:
+		return "EPROTONOSUPPORT"
+	case eafnosupport:
+		return "EAFNOSUPPORT"
+	}
+	return fmt.Sprintf("errno %d", int(e))
+}
