@@ -35,9 +35,15 @@ type Command struct {
 	Signals []unix.Signal // that the host may ignore
 	Rlimits []Rlimit
 
+	Landlock *Ruleset // nil: none
+	Filters  Filters
+
 	// Keyring is the session keyring to leave the host's for, as
 	// launch.Spawner.Keyring names it; "" when there is none.
 	Keyring string
+
+	// CgroupFD is the directory of the cgroup to start in; 0 is the host's own.
+	CgroupFD int
 
 	// Marked gives the command a UTS namespace of its own, which all that
 	// descend from it are in and none can leave: its process tree can be told
@@ -56,7 +62,9 @@ type Entry struct {
 // and so out of any guest's reach, joins the other namespaces and clones the
 // command. The host may wait for that process, but not for the command, which
 // a guest can stop before it has executed anything: the command is cloned
-// without CLONE_VFORK. It executes the gate, and that the command. The other end
+// without CLONE_VFORK, but for one in a cgroup (launch.Program.InCgroup), where
+// the host has to be able to kill the sandbox while it waits. It executes the
+// gate, and that the command. The other end
 // of ReportFD then reads as at its end, or yields the errno of the execve. At its
 // end, too, when the command has died: either way the program's memory is no
 // longer used.
@@ -74,6 +82,11 @@ func Enter(c Command) *Entry {
 		outer.Do("leave the host's keyring", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), outer.Str(c.Keyring))
 	}
 	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
+	if c.CgroupFD > 0 {
+		// Or the guest would read in /proc/self/cgroup where its cgroup is, and
+		// whose.
+		outer.Do("hide cgroup", "", unix.SYS_UNSHARE, launch.Int(unix.CLONE_NEWCGROUP))
+	}
 	outer.Phase(launch.Confine)
 	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
@@ -90,12 +103,21 @@ func Enter(c Command) *Entry {
 	if c.Marked {
 		flags |= unix.CLONE_NEWUTS
 	}
+	if c.CgroupFD > 0 {
+		outer.InCgroup(c.CgroupFD)
+		flags |= unix.CLONE_VFORK
+	}
 	e.PID = outer.Clone("start command", launch.CloneArgs{Flags: flags}, inner)
-	e.command(inner, c, report, gate)
+	session(inner, c)
+	// The gate keeps one capability, so that no guest can look at it.
+	keepOne(inner)
+	noPrivileges(inner)
+	e.execGate(inner, c, report, gate)
 	return e
 }
 
-func (e *Entry) command(p *launch.Program, c Command, report, gate int) {
+// session makes the calling process one of its own, within its limits.
+func session(p *launch.Program, c Command) {
 	p.Phase(launch.Confine)
 	// A session of its own: no terminal of the host's can be reached by
 	// /dev/tty, nor typed into with TIOCSTI (CVE-2017-5226).
@@ -108,14 +130,22 @@ func (e *Entry) command(p *launch.Program, c Command, report, gate int) {
 	for _, r := range c.Rlimits {
 		p.Do("set limit", r.Name, unix.SYS_PRLIMIT64, launch.Int(0), launch.Int(Resource(r.Name)), p.Words(r.Soft, r.Hard), launch.Int(0))
 	}
-	noPrivileges(p)
+}
+
+// execGate gives up what is left and executes.
+func (e *Entry) execGate(p *launch.Program, c Command, report, gate int) {
 	for c := 0; c <= lastCap; c++ {
 		// An older kernel does not know the last ones.
 		p.Do("drop capability", "", unix.SYS_PRCTL, launch.Int(unix.PR_CAPBSET_DROP), launch.Int(c), launch.Int(0), launch.Int(0), launch.Int(0)).Try()
 	}
 	p.FreeCPUs(e.Program)
+	if c.Landlock != nil {
+		c.Landlock.restrict(p)
+	}
+	c.Filters.install(p, report)
 	p.Phase(launch.Exec)
-	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(gate), p.Str(""), p.Strings(launch.GateArgs(report, c.Paths, c.Argv)), p.Strings(c.Env), launch.Int(unix.AT_EMPTY_PATH))
+	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(gate), p.Str(""), p.Strings(launch.GateArgs(report, c.Paths, c.Argv)), p.Strings(launch.GateEnv(c.Filters.Cookie, c.Env)),
+		launch.Int(unix.AT_EMPTY_PATH), launch.Int(c.Filters.Cookie.Arg()))
 }
 
 // lastCap is CAP_CHECKPOINT_RESTORE (Linux 5.9), the newest there is.
@@ -142,10 +172,16 @@ func Resource(name string) int {
 		return unix.RLIMIT_CPU
 	case "fsize":
 		return unix.RLIMIT_FSIZE
+	case "memlock":
+		return unix.RLIMIT_MEMLOCK
+	case "nice":
+		return unix.RLIMIT_NICE
 	case "nofile":
 		return unix.RLIMIT_NOFILE
 	case "nproc":
 		return unix.RLIMIT_NPROC
+	case "rtprio":
+		return unix.RLIMIT_RTPRIO
 	}
 	panic("ns: no limit " + name)
 }
@@ -158,4 +194,16 @@ func Terminal(initFD int) (*launch.Program, uint64, *launch.Slot) {
 	p.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(initFD), launch.Int(unix.CLONE_NEWUSER|unix.CLONE_NEWNS))
 	fd := p.Do("open terminal", "/dev/ptmx", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str("/dev/pts/ptmx"), launch.Int(unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC), launch.Int(0)).Slot()
 	return p, unix.CLONE_FILES, fd
+}
+
+// SharedMemory returns a program that fills in what System V shared memory the
+// sandbox has, attached anywhere or not: struct shm_info of shmctl(2), whose third
+// word is the resident pages. /proc would show that of its reader's namespace.
+func SharedMemory(initFD int) (p *launch.Program, flags uint64, info *[8]uint64) {
+	const shmInfo = 14 // SHM_INFO
+	p = launch.NewProgram(2)
+	p.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(initFD), launch.Int(unix.CLONE_NEWUSER|unix.CLONE_NEWIPC))
+	info, at := launch.Out[[8]uint64](p)
+	p.Do("ask", "shared memory", unix.SYS_SHMCTL, launch.Int(0), launch.Int(shmInfo), at)
+	return p, 0, info
 }

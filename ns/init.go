@@ -29,6 +29,10 @@ type Config struct {
 	PauseFD int // launch.Pause
 	PipeFD  int // read end of a pipe; pid 1 ends when nobody holds its write end
 
+	// UpperFD is a Unix socket, to which the program sends the directory that
+	// holds what is written to an overlay that is not the root and is in memory.
+	UpperFD int
+
 	Sources *Sources // nil: the programs open the host trees themselves
 }
 
@@ -48,7 +52,7 @@ func (i *Init) Verify() error { return i.tree.verify() }
 // Direct makes a sandbox from nothing.
 func Direct(c Config) *Init {
 	p := launch.NewProgram(256)
-	t := &tree{p: p, table: c.Table}
+	t := &tree{p: p, table: c.Table, upperFD: c.UpperFD}
 	dieWithHost(p)
 	c.IDs.maps(p, c.ProcFD)
 	p.Phase(launch.Mounts)

@@ -19,10 +19,11 @@ import (
 type tree struct {
 	p      *launch.Program
 	table  layout.Table
-	copies map[string]launch.Arg // by the node's path: a detached copy of the host's tree
+	copies map[string]launch.Arg // by the tree's name: a detached copy of the host's tree
 	checks []check
 
 	hasProc bool // mounted already, before the host was left
+	upperFD int  // as in Config
 }
 
 // check is a source and what the copy of it turned out to be.
@@ -42,14 +43,13 @@ func (t *tree) open(nodes layout.Table, from *Sources) {
 	}
 	t.copies = make(map[string]launch.Arg)
 	for _, n := range nodes {
-		if !n.Kind.FromHost() {
-			continue
+		for _, tree := range n.Trees() {
+			fd := t.p.Do("open", tree.Path, unix.SYS_OPEN_TREE, launch.Int(unix.AT_FDCWD), t.p.Str(tree.Path), launch.Int(openTreeFlags)).Slot().Arg()
+			stat, addr := launch.Out[unix.Statx_t](t.p)
+			t.p.Do("stat", tree.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(statxFlags), launch.Int(statxMask), addr)
+			t.copies[tree.Name] = fd
+			t.checks = append(t.checks, check{tree.Source, stat})
 		}
-		fd := t.p.Do("open", n.Source.Path, unix.SYS_OPEN_TREE, launch.Int(unix.AT_FDCWD), t.p.Str(n.Source.Path), launch.Int(openTreeFlags)).Slot().Arg()
-		stat, addr := launch.Out[unix.Statx_t](t.p)
-		t.p.Do("stat", n.Source.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(statxFlags), launch.Int(statxMask), addr)
-		t.copies[n.Path] = fd
-		t.checks = append(t.checks, check{n.Source, stat})
 	}
 }
 
@@ -196,6 +196,8 @@ func (t *tree) node(n layout.Node) {
 			flags |= unix.MS_NOEXEC
 		}
 		t.mount(n, "tmpfs", flags, "mode="+strconv.FormatUint(uint64(n.Mode), 8)+limits(n))
+	case layout.Overlay:
+		t.stack(n)
 	case layout.Devpts:
 		t.mount(n, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=64")
 	case layout.Proc:
@@ -216,7 +218,7 @@ func limits(n layout.Node) string {
 // not.
 func (t *tree) point(n layout.Node, dir bool) {
 	p := t.p
-	if t.table.Holder(n.Path).Kind == layout.Bind {
+	if !t.table.Makes(n.Path) {
 		return // the host's: nothing is made there
 	}
 	if dir {

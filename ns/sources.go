@@ -23,27 +23,26 @@ type Sources struct{ fds map[string]int }
 func OpenSources(table layout.Table) (*Sources, error) {
 	s := &Sources{fds: make(map[string]int)}
 	for _, n := range table {
-		if !n.Kind.FromHost() {
-			continue
-		}
-		if err := s.open(n); err != nil {
-			return nil, errors.Join(err, s.Close())
+		for _, tree := range n.Trees() {
+			if err := s.open(tree); err != nil {
+				return nil, errors.Join(err, s.Close())
+			}
 		}
 	}
 	return s, nil
 }
 
-func (s *Sources) open(n layout.Node) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, n.Source.Path, openTreeFlags)
+func (s *Sources) open(n layout.Tree) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, n.Path, openTreeFlags)
 	if err != nil {
-		return fmt.Errorf("open %q: open_tree: %w", n.Source.Path, err)
+		return fmt.Errorf("open %q: open_tree: %w", n.Path, err)
 	}
-	s.fds[n.Path] = fd
+	s.fds[n.Name] = fd
 	st, err := Stat(fd)
 	if err != nil {
-		return fmt.Errorf("stat %q: %w", n.Source.Path, err)
+		return fmt.Errorf("stat %q: %w", n.Path, err)
 	}
-	return n.Source.Is(Identify(&st))
+	return n.Is(Identify(&st))
 }
 
 // Identify reads an identity out of what statx(2) returned.
@@ -64,9 +63,9 @@ const (
 )
 
 // Stat identifies what an open descriptor, an O_PATH one too, leads to. The
-// mode, the owner and the number of links are valid in the result.
+// mode, the owner, the size and the number of links are valid in the result.
 func Stat(fd int) (st unix.Statx_t, err error) {
-	err = unix.Statx(fd, "", statxFlags, statxMask|unix.STATX_MODE|unix.STATX_NLINK|unix.STATX_UID|unix.STATX_GID, &st)
+	err = unix.Statx(fd, "", statxFlags, statxMask|unix.STATX_MODE|unix.STATX_NLINK|unix.STATX_UID|unix.STATX_GID|unix.STATX_SIZE, &st)
 	return st, err
 }
 

@@ -1,0 +1,58 @@
+//go:build linux && (amd64 || arm64)
+
+package ns_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+func TestLandlockLacks(t *testing.T) {
+	const sockets, signals, ioctl, ports, truncation, moving = "sockets in files (7.1)", "signals and abstract sockets (6.12)", "ioctl on devices (6.10)",
+		"TCP ports (6.7)", "truncation (6.2)", "moving files between directories (5.19)"
+	for abi, want := range [][]string{
+		0: {"rights to files (5.13)", moving, truncation, ports, ioctl, signals, sockets},
+		1: {moving, truncation, ports, ioctl, signals, sockets},
+		2: {truncation, ports, ioctl, signals, sockets},
+		3: {ports, ioctl, signals, sockets},
+		4: {ioctl, signals, sockets},
+		5: {signals, sockets},
+		6: {sockets}, 7: {sockets}, 8: {sockets},
+		9: nil, 10: nil,
+	} {
+		if got := strings.Join(ns.LandlockLacks(abi), ", "); got != strings.Join(want, ", ") {
+			t.Errorf("version %d lacks %s, want %s", abi, got, strings.Join(want, ", "))
+		}
+	}
+}
+
+// Nobody may make device nodes, a file has no rights of directories, and a
+// socket of the host is not to be connected to where the kernel can tell.
+func TestGrants(t *testing.T) {
+	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	const connect = 1 << 16 // LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	dir := layout.Source{Identity: layout.Identity{Dir: true}}
+	grants := ns.Grants(layout.Table{
+		{Path: "/", Kind: layout.Static}, {Path: "/usr", Kind: layout.Bind, Source: dir, ReadOnly: true}, {Path: "/ws", Kind: layout.Bind, Source: dir},
+		{Path: "/f", Kind: layout.Bind}, {Path: "/tmp", Kind: layout.Tmpfs}, {Path: "/proc", Kind: layout.Proc},
+	})
+	want := map[string]struct{ write, make, connect bool }{
+		"/": {}, "/ws": {write: true, make: true}, "/f": {write: true, make: true}, "/tmp": {true, true, true}, "/proc": {write: true},
+	}
+	for _, g := range grants {
+		w, ok := want[g.Path]
+		delete(want, g.Path)
+		if !ok || g.Access&device != 0 || g.Access&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 != w.write ||
+			g.Access&unix.LANDLOCK_ACCESS_FS_MAKE_REG != 0 != w.make || g.Access&connect != 0 != w.connect || g.File != (g.Path == "/f") {
+			t.Errorf("%s: %x, want %+v", g.Path, uint64(g.Access), w)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("nothing for %v", want)
+	}
+}
