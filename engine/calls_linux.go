@@ -4,10 +4,13 @@ package engine
 
 import (
 	"fmt"
+	"path"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
@@ -16,14 +19,27 @@ import (
 // The host's descriptors have example numbers.
 func (p *Plan) Calls() string {
 	const procFD, pauseFD, pipeFD, nullFD, reportFD, initFD, gateFD = 4, 5, 6, 8, 9, 10, 11
-	init := ns.Direct(ns.Config{
-		Table: p.table, IDs: p.ids.ns(), Hostname: p.hostname,
-		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
-	})
-	enter := ns.Enter(ns.Command{
+	filters, err := p.filters(runtime.GOARCH)
+	if err != nil {
+		return err.Error()
+	}
+	command := ns.Command{
+		Landlock: p.landlock.rules, Filters: filters,
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
 		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
+	}
+	if p.bare {
+		e := ns.Bare{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
+		return fmt.Sprintf("# command: clone(sharing memory), and in the child:\n%s", e.Program)
+	}
+	all := p.withGhosts(func(d *ghostDir, g ghost) (layout.Source, bool) {
+		return layout.Source{Path: path.Join(d.dir.Path, g.name), Identity: layout.Identity{Dir: !g.file}}, true
 	})
+	init := ns.Direct(ns.Config{
+		Table: all, IDs: p.ids.ns(), Hostname: p.hostname,
+		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
+	})
+	enter := ns.Enter(command)
 	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
 		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)
 }

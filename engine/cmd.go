@@ -7,12 +7,13 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tegmen-dev/tegmen/broker"
 )
 
 // Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
@@ -45,6 +46,11 @@ type Cmd struct {
 	// it and its output to Stdout; Stderr has to be nil.
 	TTY *WindowSize
 
+	// Tools are what the command may call on the host, by descriptor 3: its
+	// number stands in TEGMEN_FD, and TEGMEN_TOKEN is what to say in hello. Package
+	// broker has the protocol, package guest a client. nil gives it no descriptor.
+	Tools *broker.Set
+
 	// Wall bounds the time from Start on; 0 means Limits.Wall of the Spec.
 	Wall time.Duration
 	// WaitDelay bounds how long Wait waits for output that processes left
@@ -59,14 +65,23 @@ type Cmd struct {
 	cause    atomic.Pointer[Outcome] // why the engine killed it
 	timing   Timing
 	io       streams
+	job      broker.Job   // answers its hello
+	texts    []string     // become 4, 5, …
+	link     *broker.Link // to the command; nil: it has no tools
+	served   *broker.Run
+	toolCtx  context.Context // of tools; nil: ctx
 	killing  sync.Mutex
+	begun    bool          // under killing: it has been started, or could not be
 	released bool          // under killing: there is nothing left to kill
 	ended    chan struct{} // closed when it has been reaped; nil: Wait reaps
+	before   reading       // what its sandbox had used when it started
 	end      struct {
-		status syscall.WaitStatus
-		usage  syscall.Rusage
-		at     time.Time
-		err    error
+		status  syscall.WaitStatus
+		usage   syscall.Rusage
+		used    reading
+		hostOOM bool // the kernel has killed processes of the machine meanwhile
+		at      time.Time
+		err     error
 	}
 	undo []func() // when it has ended: timers
 }
@@ -112,12 +127,15 @@ func (c *Cmd) Output() ([]byte, error) {
 // no such program inside, ErrInvalid for a Cmd that contradicts itself, and
 // ErrClosed when the sandbox has ended.
 func (c *Cmd) Start() error {
+	if c.process != nil { // which goes on, with its deadlines and its tools
+		return c.startError(invalid("started twice"))
+	}
 	err := c.start()
 	if err == nil {
 		return nil
 	}
 	c.finish()
-	c.io.abort()
+	c.abandon()
 	return c.startError(err)
 }
 
@@ -130,9 +148,6 @@ func (c *Cmd) startError(err error) error {
 }
 
 func (c *Cmd) start() error {
-	if c.process != nil {
-		return invalid("started twice")
-	}
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -159,25 +174,37 @@ func (c *Cmd) start() error {
 	r.env = mergeEnv(env, c.Env)
 	r.paths = searchPath(c.Name, r.env)
 	var err error
-	if r.files, err = c.io.open(c, plan.limits.Output); err != nil {
+	if r.files, err = c.io.open(c, plan.limits); err != nil {
 		return err
 	}
-	c.started = time.Now()
-	if err := c.sandbox.engine.begin(); err != nil {
-		return err
-	}
-	c.process, err = c.sandbox.box.exec(r)
-	c.sandbox.engine.starting.Done()
+	channel, err := c.connect(&r.env)
 	if err != nil {
-		if c.sandbox.ending() && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	r.files = append(r.files, channel...)
+	c.started = time.Now()
+	c.sandbox.commands.RLock() // until release
+	if err := c.sandbox.engine.begin(); err != nil {
+		c.sandbox.commands.RUnlock()
+		return err
+	}
+	c.before = c.sandbox.enter(c)
+	// Before it starts: a guest can delay its execve for ever.
+	c.deadlines()
+	p, err := c.sandbox.box.exec(r)
+	c.sandbox.engine.starting.Done()
+	c.setProcess(p)
+	if err != nil {
+		c.sandbox.leave(c, reading{})
+		c.sandbox.commands.RUnlock()
+		if (c.sandbox.ending() || c.sandbox.box.dying()) && !errors.Is(err, ErrClosed) {
 			err = errors.Join(ErrClosed, err)
 		}
 		return err
 	}
-	// Before waiting for its execve: a guest can delay that for ever.
-	c.deadlines()
 	if !c.whole {
 		if err := c.process.started(); err != nil {
+			c.sandbox.leave(c, reading{})
 			return errors.Join(err, c.release())
 		}
 		c.timing = c.process.timing()
@@ -193,10 +220,33 @@ func (c *Cmd) start() error {
 	return nil
 }
 
+// setProcess is what a kill takes from then on. One that has come before is made
+// up for.
+func (c *Cmd) setProcess(p *process) {
+	c.killing.Lock()
+	defer c.killing.Unlock()
+	c.process, c.begun = p, true
+	if p != nil && c.cause.Load() != nil {
+		c.killNow()
+	}
+}
+
+// startPatience is how long after its deadline a command may take to be started:
+// then it is a guest that holds it up, and the sandbox ends.
+const startPatience = time.Second
+
 // reap waits for the process to end, and remembers how.
 func (c *Cmd) reap() {
 	c.end.status, c.end.usage, c.end.err = c.process.wait()
 	c.end.at = time.Now()
+	now := c.sandbox.box.measure()
+	c.end.used = now.since(c.before)
+	if c.end.used.by == byWatchdog {
+		// It last looked some time before the end.
+		c.end.used.cpu = max(c.end.used.cpu, ownCPU(c.end.usage))
+	}
+	c.end.hostOOM = c.end.status.Signaled() && c.end.status.Signal() == syscall.SIGKILL && c.sandbox.box.hostOOM()
+	c.sandbox.leave(c, now)
 	c.finish()
 	c.end.err = errors.Join(c.end.err, c.release())
 }
@@ -206,8 +256,11 @@ func (c *Cmd) release() error {
 	c.killing.Lock()
 	defer c.killing.Unlock()
 	c.released = true
+	c.sandbox.commands.RUnlock()
 	return c.process.release()
 }
+
+func (c *Cmd) waitDelay() time.Duration { return orDefault(c.WaitDelay, 100*time.Millisecond) }
 
 func (c *Cmd) check() error {
 	errs := []error{validEnv(c.Env)}
@@ -234,7 +287,8 @@ func (c *Cmd) deadlines() {
 		t := time.AfterFunc(wall, func() { c.kill(Timeout) })
 		c.undo = append(c.undo, func() { t.Stop() })
 	}
-	stop := context.AfterFunc(c.ctx, func() { c.kill(Canceled) })
+	c.accountCPU()
+	stop := context.AfterFunc(c.ctx, func() { c.kill(endOf(c.ctx)) })
 	c.undo = append(c.undo, func() { stop() })
 }
 
@@ -246,16 +300,31 @@ func (c *Cmd) finish() {
 }
 
 // kill ends the command for a reason that goes into its Result; the first one
-// counts.
+// counts. One that is just being started ends when it has been: it is a Result,
+// too.
 func (c *Cmd) kill(why Outcome) {
 	c.cause.CompareAndSwap(nil, &why)
-	if !c.sandbox.plan.Spec.Keep {
-		c.sandbox.kill()
-		return
-	}
 	c.killing.Lock()
 	defer c.killing.Unlock()
-	if !c.released {
+	if c.begun {
+		c.killNow()
+		return
+	}
+	time.AfterFunc(startPatience, func() {
+		c.killing.Lock()
+		defer c.killing.Unlock()
+		if !c.begun {
+			c.sandbox.kill()
+		}
+	})
+}
+
+// killNow is kill with c.killing held.
+func (c *Cmd) killNow() {
+	switch {
+	case !c.sandbox.plan.Spec.Keep:
+		c.sandbox.kill()
+	case c.process != nil && !c.released:
 		_ = c.process.killTree() // what is left is ending already
 	}
 }
@@ -266,7 +335,16 @@ func (c *Cmd) Signal(sig syscall.Signal) error {
 	if c.process == nil {
 		return invalid("signal before start")
 	}
-	return c.process.signal(sig)
+	return c.process.signal(sig, false)
+}
+
+// SignalGroup is Signal for the command's process group, which a terminal's keys
+// signal: for a shell, also what it waits for.
+func (c *Cmd) SignalGroup(sig syscall.Signal) error {
+	if c.process == nil {
+		return invalid("signal before start")
+	}
+	return c.process.signal(sig, true)
 }
 
 // Resize tells the command's terminal its new size.
@@ -292,84 +370,27 @@ func (c *Cmd) Wait() (*Result, error) {
 	status, usage, err := c.end.status, c.end.usage, c.end.err
 	if c.whole {
 		if err := c.process.setupError(); err != nil {
-			c.io.abort()
+			c.abandon()
 			return nil, c.startError(err)
 		}
 		c.timing = c.process.timing()
 	}
 	res := &Result{Started: c.started, Timing: c.timing, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
-	res.Detached = !c.io.wait(orDefault(c.WaitDelay, 100*time.Millisecond))
+	res.Detached = !c.io.wait(c.waitDelay())
 	c.io.collect(res)
+	exceeded := c.hangUp(res)
+	res.Refused = c.process.refused()
 	if err != nil {
 		return res, &Error{Op: "wait", Path: c.Name, Err: err}
 	}
-	res.Usage = Usage{
-		Wall: c.end.at.Sub(c.started), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
-		MaxRSS: maxRSS(usage),
+	res.Usage = use(c.end.at.Sub(c.started), usage, c.end.used)
+	res.judge(status, c, c.end.used)
+	if exceeded && res.Outcome == Exit {
+		res.Outcome = ToolCalls
 	}
-	res.judge(status, c)
+	res.limitEvents(c, c.end.used)
 	if err := c.io.failure(); err != nil {
 		return res, &Error{Op: "pass on output", Path: c.Name, Err: err}
 	}
 	return res, nil
-}
-
-// judge attributes the end of a command to what is known to have caused it.
-func (r *Result) judge(status syscall.WaitStatus, c *Cmd) {
-	r.ExitCode = status.ExitStatus()
-	if status.Signaled() {
-		r.Signal = status.Signal()
-		r.ExitCode = 128 + int(r.Signal)
-	}
-	cause := c.cause.Load()
-	killed := r.Signal == syscall.SIGKILL
-	switch {
-	case killed && cause != nil:
-		r.Outcome = *cause
-	case killed && c.sandbox.ending():
-		r.Outcome = Lost
-	case r.usedUp(c.sandbox.plan.limits.CPUTime):
-		r.Outcome = CPU
-	case r.Signal != 0:
-		r.Outcome = Signaled
-	case r.ExitCode != 0:
-		r.Outcome = Exit
-	default:
-		r.Outcome = OK
-	}
-}
-
-// usedUp tells whether the kernel ended the command at its limit of CPU time:
-// by SIGXCPU, or by SIGKILL a second later. The kernel acts on what it counts by
-// ticks, and reports what it measures, which on a busy machine has been seen to
-// be a fifth less.
-func (r *Result) usedUp(limit time.Duration) bool {
-	if limit == Unlimited {
-		return false
-	}
-	used := r.Usage.User + r.Usage.System
-	switch r.Signal {
-	case syscall.SIGXCPU:
-		return used >= limit/2
-	case syscall.SIGKILL:
-		return used >= (limit+time.Second)/4*3
-	}
-	return false
-}
-
-// OutcomeError is a command that did not end OK, where an error is wanted.
-type OutcomeError struct {
-	Name   string
-	Result *Result
-}
-
-func (e *OutcomeError) Error() string {
-	s := e.Name + ": " + string(e.Result.Outcome)
-	switch e.Result.Outcome {
-	case Exit:
-		s = e.Name + ": exit status " + strconv.Itoa(e.Result.ExitCode)
-	case Signaled:
-		s = e.Name + ": " + e.Result.Signal.String()
-	}
-	return s
 }

@@ -22,6 +22,9 @@
 // its system directories, nothing writable but a private /tmp and /workspace,
 // no environment, every limit finite. Each field that is set opens one thing.
 //
+// [Run], [Sandbox.Run] and [Session] run pieces of code in Python, Node and
+// shell, which call functions of the host by a [broker.Set] and return a value.
+//
 // A program going wrong is a Result; the engine going wrong is an error. When
 // a Sandbox is closed, or the host process dies in any way, everything inside
 // dies with it.

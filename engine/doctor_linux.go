@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/tegmen-dev/tegmen/ns"
 )
 
 // firstKernel is the oldest that everything works on: RLIMIT_NPROC counts by
@@ -37,6 +39,21 @@ func (m *machine) diagnose() []Finding {
 		add("AppArmor's restriction of user namespaces", v != "1", "kernel.apparmor_restrict_unprivileged_userns="+v,
 			"give tegmen a profile with 'userns,', or set it to 0")
 	}
+	add("seccomp filters", h.Seccomp, "SECCOMP_RET_KILL_PROCESS", "a kernel from 4.14 on with CONFIG_SECCOMP_FILTER")
+	switch lacks := ns.LandlockLacks(h.Landlock); {
+	case h.Landlock == 0:
+		add("Landlock", true, "none: sandboxes do without a second wall; kernels from 5.13 on have it, where lsm= lists it", "")
+	case len(lacks) > 0:
+		add("Landlock", true, fmt.Sprintf("version %d; lacks %s", h.Landlock, strings.Join(lacks, ", ")), "")
+	default:
+		add("Landlock", true, fmt.Sprintf("version %d", h.Landlock), "")
+	}
+	if h.Landlock >= bareABI {
+		add("without namespaces", true, "possible: --degrade namespaces", "")
+	} else {
+		add("without namespaces", true, "not possible: takes Landlock from Linux 6.12", "")
+	}
+	add("cgroup", true, cgroupDetail(h), "")
 	if v := sysctl("vm/memfd_noexec"); v != "" {
 		add("executable memfd", v != "2", "vm.memfd_noexec="+v, "sysctl vm.memfd_noexec=1 or 0")
 	}
@@ -47,4 +64,29 @@ func (m *machine) diagnose() []Finding {
 		}
 	}
 	return out
+}
+
+// cgroupDetail says who enforces limits here, and what would have the kernel do it.
+func cgroupDetail(h Host) string {
+	c := h.Cgroup
+	var without []string
+	for _, l := range []struct{ controller, by string }{
+		{"memory", "memory by a watchdog"}, {"pids", "processes by RLIMIT_NPROC"}, {"cpu", "CPUs by nothing"}, {"cpuset", "the set of CPUs by nothing"}, {"io", "I/O by nothing"},
+	} {
+		if !c.Has(l.controller) {
+			without = append(without, l.by)
+		}
+	}
+	detail := "none, as " + c.Reason
+	if c.Dir != "" {
+		detail = "in " + c.Dir + ": " + strings.Join(c.Controllers, " ")
+	}
+	if len(without) == 0 {
+		return detail
+	}
+	detail += "; limited are " + strings.Join(without, ", ")
+	if c.Remedy != "" {
+		detail += "; to have the kernel do it: " + c.Remedy
+	}
+	return detail
 }

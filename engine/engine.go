@@ -13,7 +13,8 @@ type Options struct {
 	// Host is what the machine can do; nil means ProbeHost.
 	Host *Host
 	// NoTemplates makes every sandbox from nothing. The engine otherwise keeps
-	// the shared part of a file tree from the second sandbox of a kind on.
+	// the shared part of a file tree from the second sandbox of a kind on, and
+	// some network namespaces and cgroups ready.
 	NoTemplates bool
 	// CallersThread starts sandboxes from the threads that call, so the engine
 	// needs none of its own. A sandbox then also dies with the thread that
@@ -21,10 +22,17 @@ type Options struct {
 	// enough, as the main thread does. That thread's session keyring is replaced
 	// by an empty one. It has no effect where guests run as another user.
 	CallersThread bool
+	// SystemdScope asks systemd for a cgroup of its own for this process, where it
+	// has none in which it may make others with limits to memory and processes, or
+	// only one that systemd manages (cgroup.Place.Managed). It moves the process,
+	// with all that it starts from then on, out of the limits of the cgroup it was
+	// in. Where that fails, so does Open. It takes busctl(1).
+	SystemdScope bool
 }
 
-// An Engine starts sandboxes. It holds one thread that starts processes, and
-// what sandboxes of one kind share. Its methods may be called concurrently.
+// An Engine starts sandboxes. It holds one thread that starts processes, where
+// guests in cgroups run as another user some more, and what sandboxes of one kind
+// share. Its methods may be called concurrently.
 type Engine struct {
 	host    Host
 	machine *machine
@@ -34,15 +42,23 @@ type Engine struct {
 	closed bool
 
 	starting sync.WaitGroup
+	uppers   sync.Map // sandboxes with changes to be discarded
 }
 
-// Open prepares an Engine. It starts no process. Its error is an
+// Open prepares an Engine. It starts no process, but for SystemdScope. Its error is an
 // UnsupportedError where the kernel lacks something that every sandbox needs.
 func Open(o Options) (*Engine, error) {
 	if o.Host == nil {
 		h, err := ProbeHost()
 		if err != nil {
 			return nil, err
+		}
+		o.Host = &h
+	}
+	if at := o.Host.Cgroup; o.SystemdScope && (at.Managed() || !at.Has("memory", "pids")) {
+		h, err := o.Host.scoped()
+		if err != nil {
+			return nil, &Error{Op: "open engine", Err: err}
 		}
 		o.Host = &h
 	}
@@ -80,7 +96,10 @@ func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
 	if err != nil {
 		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
 	}
-	s := &Sandbox{engine: e, plan: p, box: box, done: make(chan struct{})}
+	s := &Sandbox{engine: e, plan: p, box: box, done: make(chan struct{}), running: make(map[*Cmd]struct{}), wake: make(chan struct{}, 1)}
+	if p.overlaid() {
+		e.uppers.Store(s, nil)
+	}
 	e.mu.Lock()
 	e.boxes[s] = struct{}{}
 	e.mu.Unlock()
@@ -110,10 +129,16 @@ func (e *Engine) Close() error {
 	if !first {
 		return nil
 	}
+	for _, s := range e.sandboxes() {
+		s.kill() // a guest may hold up a command that is being started
+	}
 	e.starting.Wait()
 	var errs []error
 	for _, s := range e.sandboxes() {
 		errs = append(errs, s.Close())
+	}
+	for s := range e.uppers.Range {
+		errs = append(errs, s.(*Sandbox).Discard())
 	}
 	return errors.Join(append(errs, e.machine.close())...)
 }

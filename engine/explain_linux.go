@@ -11,8 +11,21 @@ import (
 )
 
 // explain turns an errno of a start that failed into what a user can act on.
-// It runs only then, so it may look around.
 func (m *machine) explain(err error) error {
+	err = m.reason(err)
+	var u *UnsupportedError
+	if errors.As(err, &u) && (u.Feature == userNamespaces || u.Feature == "clone3") && m.host.Landlock >= bareABI {
+		with := *u
+		with.Remedy += "; or accept weaker confinement without namespaces (degrade namespaces)"
+		return &with
+	}
+	return err
+}
+
+const userNamespaces = "user namespaces"
+
+// reason runs only when a start has failed, so it may look around.
+func (m *machine) reason(err error) error {
 	var step *StepError
 	if !errors.As(err, &step) {
 		return err
@@ -23,16 +36,16 @@ func (m *machine) explain(err error) error {
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {
 	case step.What == "start process" && errors.Is(err, unix.ENOSPC):
-		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "the limit is reached: raise sysctl user.max_user_namespaces"}
+		return &UnsupportedError{Feature: userNamespaces, Err: err, Remedy: "the limit is reached: raise sysctl user.max_user_namespaces"}
 	case sysctl("user/max_user_namespaces") == "0" && refused:
-		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "sysctl user.max_user_namespaces is 0: raise it"}
+		return &UnsupportedError{Feature: userNamespaces, Err: err, Remedy: "sysctl user.max_user_namespaces is 0: raise it"}
 	case sysctl("kernel/unprivileged_userns_clone") == "0" && refused:
-		return &UnsupportedError{Feature: "user namespaces", Err: err, Remedy: "set sysctl kernel.unprivileged_userns_clone=1"}
+		return &UnsupportedError{Feature: userNamespaces, Err: err, Remedy: "set sysctl kernel.unprivileged_userns_clone=1"}
 	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && refused && !m.host.Become:
-		return &UnsupportedError{Feature: "user namespaces", Err: err,
+		return &UnsupportedError{Feature: userNamespaces, Err: err,
 			Remedy: "AppArmor restricts them: give this program a profile with 'userns,', or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"}
 	case step.What == "start process" && refused:
-		return &UnsupportedError{Feature: "user namespaces", Err: err,
+		return &UnsupportedError{Feature: userNamespaces, Err: err,
 			Remedy: "a seccomp filter or the policy of an outer container refuses them: allow clone and unshare with CLONE_NEWUSER there"}
 	case step.What == "mount proc" && refused:
 		return &UnsupportedError{Feature: "a fresh /proc", Err: err,

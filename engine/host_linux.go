@@ -1,15 +1,20 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/rootfs"
@@ -26,7 +31,16 @@ func ProbeHost() (Host, error) {
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: unix.ByteSliceToString(uts.Release[:]),
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		Hard:   make(map[string]uint64),
-		Lookup: lookup,
+		Lookup: lookup, ReadFile: readSmall, TryNamespaces: tryNamespaces, Device: device,
+		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return Host{}, &Error{Op: "probe host", Err: err}
+	}
+	h.Memory = Bytes(uint64(info.Totalram) * uint64(info.Unit))
+	if within := Bytes(h.Cgroup.Memory); within > 0 {
+		h.Memory = min(h.Memory, within)
 	}
 	var caps [2]unix.CapUserData
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -53,7 +67,8 @@ func ProbeHost() (Host, error) {
 			h.Proc = append(h.Proc, name)
 		}
 	}
-	for _, name := range []string{"as", "cpu", "fsize", "nofile", "nproc"} {
+	h.Seccomp, h.Landlock = hasSeccomp(), ns.LandlockABI()
+	for _, name := range []string{"as", "core", "cpu", "fsize", "memlock", "nofile", "nproc"} {
 		var lim unix.Rlimit
 		if err := unix.Getrlimit(ns.Resource(name), &lim); err != nil {
 			return Host{}, &Error{Op: "probe host", Err: err}
@@ -61,6 +76,29 @@ func ProbeHost() (Host, error) {
 		h.Hard[name] = lim.Max
 	}
 	return h, nil
+}
+
+// hasSeccomp asks for an action that is as old as the filters need (4.14).
+func hasSeccomp() bool {
+	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0
+}
+
+// lent tells whether this process has privileges from its executable, which its
+// user has not (CVE-2020-5291). The kernel says so to every process.
+func lent() bool {
+	const secure = 23 // AT_SECURE, getauxval(3); a security module's change of domain sets it, too
+	vector, err := unix.Auxv()
+	if err == nil && !slices.Contains(vector, [2]uintptr{secure, 1}) {
+		return false
+	}
+	var caps [2]unix.CapUserData
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if unix.Capget(&hdr, &caps[0]) != nil {
+		return true
+	}
+	return unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() || unix.Geteuid() != 0 && caps[0].Permitted|caps[1].Permitted != 0
 }
 
 // hasID tells whether a uid_map (user_namespaces(7)) has the id inside.
@@ -101,4 +139,30 @@ func lookup(path string) (layout.Source, error) {
 		Path: real, Identity: ns.Identify(&st),
 		UID: int(st.Uid), GID: int(st.Gid), Mode: uint32(st.Mode & 0o7777),
 	}, nil
+}
+
+// device is the number of a block device, as io.max wants it.
+func device(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return "", &fs.PathError{Op: "find", Path: path, Err: unix.ENOTBLK}
+	}
+	return fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)), nil
+}
+
+// readSmall reads at most a page of a regular file.
+func readSmall(path string) ([]byte, error) {
+	// A guest may have put anything there: a pipe, opened so, does not block.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(err, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(f, 4096))
 }

@@ -3,11 +3,14 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,12 +36,18 @@ type machine struct {
 	hold     *os.File      // write end, which nobody else has
 	null     *os.File
 
+	cgroups  cgroups
+	commands commands
+	swept    sync.Map // users whose sandboxes without namespaces have been cleaned up after
 	mu       sync.Mutex
 	spawners map[launch.Identity]*launch.Spawner
 }
 
-func openMachine(h Host, o Options) (m *machine, err error) {
-	m = &machine{host: h, here: o.CallersThread, clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner)}
+func openMachine(h Host, o Options) (_ *machine, err error) {
+	if lent() {
+		return nil, invalid("setuid, setgid or with capabilities of its own: the caller would get at what is not the caller's; take these off the file")
+	}
+	m := &machine{host: h, cgroups: cgroups{place: h.Cgroup, ahead: !o.NoTemplates}, here: o.CallersThread, clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
@@ -81,6 +90,7 @@ func (m *machine) close() error {
 	if m.templates != nil {
 		errs = append(errs, m.templates.close())
 	}
+	errs = append(errs, m.cgroups.close())
 	m.mu.Lock()
 	for _, s := range m.spawners {
 		s.Close()
@@ -124,7 +134,7 @@ func (m *machine) config(p *Plan) ns.Config {
 		Table:    p.table,
 		IDs:      p.ids.ns(),
 		Hostname: p.hostname, Name: p.Spec.Name,
-		ProcFD: int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()),
+		ProcFD: int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifeline.Fd()), UpperFD: p.upperFD,
 	}
 }
 
@@ -137,9 +147,27 @@ func (m *machine) sources(t layout.Table) (*ns.Sources, error) {
 	return ns.OpenSources(t)
 }
 
-// start makes a sandbox.
-func (m *machine) start(p *Plan) (*box, error) {
+// startOn makes a sandbox on what is there.
+func (m *machine) startOn(p *Plan) (*box, error) {
+	if p.bare {
+		return m.startBare(p)
+	}
 	begin := time.Now()
+	group := m.cgroups.begin(p)
+	b, err := m.startIn(p, begin)
+	g, gerr := group()
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, g.close())
+	case gerr != nil:
+		b.kill()
+		return nil, errors.Join(gerr, b.wait())
+	}
+	b.group = g
+	return b, nil
+}
+
+func (m *machine) startIn(p *Plan, begin time.Time) (*box, error) {
 	s, err := m.spawner(p.ids)
 	if err != nil {
 		return nil, err
@@ -162,7 +190,7 @@ func (m *machine) start(p *Plan) (*box, error) {
 		return nil, m.explain(err)
 	}
 	end := launch.Cycles()
-	b := &box{m: m, spawner: s, pid: pid}
+	b := &box{m: m, spawner: s, pid: pid, over: make(chan struct{})}
 	if b.pidfd, err = pidfdOpen(pid); err != nil {
 		return nil, errors.Join(err, unix.Kill(pid, unix.SIGKILL), launch.Reap(pid))
 	}
@@ -227,14 +255,59 @@ type box struct {
 	pid     int
 	pidfd   *os.File
 	timing  Timing
+	bare    *bareBox // nil: it has namespaces
+	ghosts  *ghosts  // nil: none
+	group   *group   // nil: it has no cgroup
+	sampled sampled
+	layers  *layers // of the workspace; nil: it has no overlay
+
+	ending sync.Once
+	over   chan struct{} // closed when nothing is left of it
 }
 
 // kill ends everything in the sandbox.
-func (b *box) kill() { _ = sendSignal(b.pidfd, unix.SIGKILL) } // gone already is as good
+func (b *box) kill() {
+	if b.bare != nil {
+		b.bare.kill()
+		return
+	}
+	_ = sendSignal(b.pidfd, unix.SIGKILL) // gone already is as good
+	b.ending.Do(func() {
+		if b.group != nil {
+			b.group.Unthrottle()
+		}
+		go b.reapStrays()
+	})
+}
+
+// dying tells whether pid 1 is past living: it waits for the last of the
+// others, which die with it, and only then is reaped.
+func (b *box) dying() bool {
+	if b.bare != nil {
+		return false
+	}
+	const exiting = 4 // PF_EXITING, in the ninth field (proc_pid_stat(5))
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(b.pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	// The second field is a name in parentheses, and may have some itself.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exiting != 0
+}
 
 // wait returns when nothing is left of the sandbox. Commands in it are waited
 // for by others first: pid 1 ends after them.
 func (b *box) wait() error {
+	if b.bare != nil {
+		return b.bare.wait()
+	}
 	_, _, err := waitFor(b.pidfd, b.pid, b.kill)
-	return errors.Join(err, b.pidfd.Close())
+	close(b.over)
+	b.sampled.close()
+	return errors.Join(err, b.pidfd.Close(), b.ghosts.close(), b.group.close())
 }

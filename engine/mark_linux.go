@@ -49,8 +49,11 @@ func (m *mark) on(pid int) (bool, error) {
 // gone. They are stopped first, until no running one is found, so that a fork
 // bomb cannot outrun the kill. Where that cannot be complete, the sandbox ends.
 func (p *process) killTree() error {
+	if p.reaper != nil {
+		return sendSignal(p.reaper, unix.SIGTERM) // it kills all that is beneath it
+	}
 	if p.mark == nil {
-		return p.signal(unix.SIGKILL) // it had ended before it could be looked at
+		return p.signal(unix.SIGKILL, false) // it had ended before it could be looked at
 	}
 	stopped := make(map[int]bool)
 	for range 1000 {
@@ -102,13 +105,18 @@ func (m *mark) processes(b *box) (pids []int) {
 	return pids
 }
 
-// mayHold tells whether a process that cannot be looked at could be of the
-// sandbox: it has a number in a pid namespace below this one, and the user of
-// the sandbox's pid 1.
+// mayHold tells whether a process that cannot be looked at could be of a command
+// in the sandbox: it has a number in a pid namespace below this one, and the user
+// of the sandbox's pid 1. No command is the first in its namespace; that of
+// another sandbox cannot be looked at while it ends.
 func (b *box) mayHold(pid int) bool {
 	status := func(pid int, key string) []string { return fieldsOf("/proc/"+strconv.Itoa(pid)+"/status", key) }
+	inside, depth := status(pid, "NSpid:"), len(status(os.Getpid(), "NSpid:"))
+	if len(inside) == depth+1 && inside[depth] == "1" {
+		return false
+	}
 	theirs, ours := status(pid, "Uid:"), status(b.pid, "Uid:")
-	return len(status(pid, "NSpid:")) > len(status(os.Getpid(), "NSpid:")) && len(theirs) > 0 && len(ours) > 0 && theirs[0] == ours[0]
+	return len(inside) > depth && len(theirs) > 0 && len(ours) > 0 && theirs[0] == ours[0]
 }
 
 // signal looks again after it holds the process, which may have ended and given

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/rootfs"
+	"github.com/tegmen-dev/tegmen/seccomp"
+	"github.com/tegmen-dev/tegmen/workspace"
 )
 
 // Plan is everything that has been decided about a sandbox. It is data: it can
@@ -25,20 +28,25 @@ type Plan struct {
 
 	hostname  string
 	table     layout.Table
-	workspace *layout.Source // nil: a private one
+	workspace *layout.Source  // nil: a private one
+	guards    bool            // the workspace has protected parts; see protect.go
+	rules     workspace.Rules // of what a commit may change; see overlay.go
+	ghostDirs []ghostDir      // where ghosts have to be made
+	notes     []string        // what else is worth knowing
 	ids       identity
 	limits    Limits // with the defaults filled in
 	rlimits   []rlimit
+	cgroup    cgroup.Settings // none: it has no cgroup
+	watch     watch
+	budget    string         // the workspace, if what is added to it is watched
+	profile   string         // name of the seccomp profile
+	filter    seccomp.Filter // nil: none
+	landlock  landlock
+	bare      bool // without namespaces
+	upperFD   int  // of one start: where the upper of an overlay is sent to; see ns.Config
 
 	// key is the same for plans whose sandboxes may share a template.
 	key func() string
-}
-
-// Limit is a limit as a Plan decided it.
-type Limit struct {
-	Name     string // as in Limits, lower case
-	Value    string
-	Enforcer string // rlimit, tmpfs or engine; "" when nothing does
 }
 
 // identity is the sandbox's user, inside and on the host.
@@ -64,18 +72,24 @@ func Compile(s Spec, h Host) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
 	}
-	p := &Plan{Spec: s.clone(), hostname: s.Hostname, limits: s.Limits.withDefaults()}
+	p := &Plan{Spec: s.clone(), hostname: s.Hostname, limits: s.Limits.withDefaults(h)}
 	if p.hostname == "" {
 		p.hostname = "sandbox"
 	}
-	var errs []error
+	errs := []error{p.decideRung(h)}
 	if err := p.decideUser(h); err != nil {
 		errs = append(errs, err) // what it could not find, decideFiles would not either
 	} else {
 		errs = append(errs, p.decideFiles(h))
 	}
 	p.decideEnv()
-	errs = append(errs, p.decideLimits(h))
+	errs = append(errs, p.decideLimits(h), p.decideOverlay(h), p.decideSeccomp(h))
+	if p.bare {
+		p.bareDirs()
+		p.decideBare(h)
+	} else {
+		p.decideLandlock(h)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
 	}
@@ -88,6 +102,7 @@ func Compile(s Spec, h Host) (*Plan, error) {
 // clone copies what a caller could change under the plan.
 func (s Spec) clone() Spec {
 	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
+	s.FS.AllowWrite, s.Limits.IO, s.Require = slices.Clone(s.FS.AllowWrite), slices.Clone(s.Limits.IO), slices.Clone(s.Require)
 	if s.User != nil {
 		u := *s.User
 		s.User = &u
@@ -145,11 +160,17 @@ func (p *Plan) decideFiles(h Host) error {
 	if err != nil {
 		return err
 	}
+	guards, err := p.protect(h)
+	if err != nil {
+		return err
+	}
+	binds = append(binds, guards...)
 	// As docker does: what stands deeper comes later, in whatever order it was given.
 	slices.SortStableFunc(binds, func(a, b layout.Node) int { return layout.Depth(a.Path) - layout.Depth(b.Path) })
 	for _, n := range binds {
 		p.table = p.table.Add(n)
 	}
+	p.linkWorkspace()
 	switch {
 	case p.Spec.FS.Workspace != "":
 		p.Dir = filepath.Clean(p.Spec.FS.Workspace)
@@ -255,6 +276,9 @@ func (p *Plan) bindWorkspace(ws string, h Host) (nodes []layout.Node, err error)
 		}
 		nodes = append(nodes, layout.Node{Path: at, Kind: layout.Bind, Source: src})
 	}
+	if p.overlaid() {
+		nodes = []layout.Node{p.overlay(src)}
+	}
 	if h.Become && src.UID == 0 && src.Mode&0o002 == 0 {
 		return nil, invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)
 	}
@@ -293,12 +317,32 @@ func mergeEnv(env, more []string) []string {
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "user     %d:%d, on the host %d:%d\n", p.ids.uid, p.ids.gid, p.ids.hostUID, p.ids.hostGID)
-	fmt.Fprintf(&b, "hostname %s\nnetwork  none but lo\ndir      %s\n", p.hostname, p.Dir)
+	network := "none but lo"
+	if p.bare {
+		network = "none"
+	} else {
+		fmt.Fprintf(&b, "hostname %s\n", p.hostname)
+	}
+	fmt.Fprintf(&b, "network  %s\ndir      %s\n", network, p.Dir)
 	for _, kv := range p.Env {
 		fmt.Fprintf(&b, "env      %s\n", kv)
 	}
 	for _, n := range p.table {
 		fmt.Fprintf(&b, "%s\n", n)
+	}
+	b.WriteString(p.confinement())
+	for _, d := range p.ghostDirs {
+		for _, g := range d.ghosts {
+			for _, at := range g.at {
+				fmt.Fprintf(&b, "ghost    %s (ro, made for the sandbox's life)\n", at)
+			}
+		}
+	}
+	for _, r := range p.rules.Protected {
+		fmt.Fprintf(&b, "protect  %s (never committed)\n", path.Join(p.workspace.Path, r))
+	}
+	for _, n := range p.notes {
+		fmt.Fprintf(&b, "note     %s\n", n)
 	}
 	for _, l := range p.Limits {
 		by := l.Enforcer

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
@@ -17,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // machineOf is a Host with a small file tree: paths to what they resolve to.
 func machineOf(h Host, files map[string]string) Host {
-	h.OS, h.Arch, h.Kernel = "linux", "amd64", "6.12.0"
+	h.OS, h.Arch, h.Kernel, h.Seccomp, h.Landlock = "linux", "amd64", "6.12.0", true, 6
 	h.Proc = []string{"bus", "cpuinfo", "fs", "irq", "kcore", "keys", "scsi", "sys", "sysrq-trigger", "timer_list"}
 	h.Hard = map[string]uint64{"nofile": 20000, "nproc": 1 << 62, "fsize": 1 << 63, "cpu": 1 << 63, "as": 1 << 63}
 	all := map[string]string{
@@ -47,6 +48,10 @@ func machineOf(h Host, files map[string]string) Host {
 func TestPlanGolden(t *testing.T) {
 	home := map[string]string{"/home/u/proj": "/home/u/proj", "/link": "/home/u/proj", "/data": "/data", "/img": "/img", "/img/proc": "/img/proc", "/img/dev": "/img/dev", "/img/tmp": "/img/tmp"}
 	user, root := Host{UID: 1234, GID: 1235}, Host{Become: true, Mount: true}
+	delegated := Host{
+		UID: 1234, Cgroup: cgroup.Place{Dir: "/c", Controllers: []string{"cpu", "cpuset", "io", "memory", "pids"}},
+		Device: func(string) (string, error) { return "8:0", nil },
+	}
 	for _, c := range []struct {
 		name string
 		host Host
@@ -66,6 +71,16 @@ func TestPlanGolden(t *testing.T) {
 		}},
 		{"directory", user, Spec{FS: FS{Root: "/img"}}},
 		{"overlay", user, Spec{FS: FS{Root: "/img", Overlay: true}}},
+		{"cgroup", delegated, Spec{
+			Limits: Limits{
+				Memory: 64 * MiB, MemoryHigh: 48 * MiB, CPUs: 1.5, CPUWeight: 50, CPUSet: "0-2", Pids: 10,
+				IO: []IOLimit{{Device: "/dev/sda", ReadBPS: MiB, WriteIOPS: 100}},
+			},
+			Require: []Requirement{{"memory", "cgroup"}, {"pids", "cgroup"}, {"cputime", "rlimit"}, {"cputime", "cgroup"}},
+		}},
+		{"half delegated", Host{UID: 1234, Cgroup: cgroup.Place{Dir: "/c", Controllers: []string{"memory", "pids"}}, Memory: 3*GiB + 1}, Spec{
+			Limits: Limits{CPUs: 2}, Degrade: []Protection{ProtectCPUs},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := Compile(c.spec, machineOf(c.host, home))
@@ -127,8 +142,13 @@ func TestCompileRefuses(t *testing.T) {
 		{"hostname", Spec{Hostname: "a b"}, ErrInvalid, "hostname"},
 		{"user", Spec{User: &User{UID: -1}}, ErrInvalid, "ids are from 0"},
 		{"degrade", Spec{Degrade: []Protection{"everything"}}, ErrInvalid, "everything"},
-		{"memory", Spec{Limits: Limits{Memory: MiB}}, ErrUnsupported, "degrade memory"},
+		{"memory high", Spec{Limits: Limits{MemoryHigh: MiB}}, ErrUnsupported, "degrade memory"},
 		{"cpus", Spec{Limits: Limits{CPUs: 1.5}}, ErrUnsupported, "cpus=1.5"},
+		{"too few cpus", Spec{Limits: Limits{CPUs: 0.001}}, ErrInvalid, "at least 0.01"},
+		{"cpu weight", Spec{Limits: Limits{CPUWeight: 10001}}, ErrInvalid, "from 1 to 10000"},
+		{"cpu set", Spec{Limits: Limits{CPUSet: "all"}}, ErrInvalid, "0-2,5"},
+		{"require", Spec{Require: []Requirement{{"memory", "cgroup"}}}, ErrUnsupported, "memory by cgroup, which is required: not supported here; this system has none"},
+		{"require what there is not", Spec{Require: []Requirement{{"memory", "magic"}, {"love", "cgroup"}}}, ErrInvalid, "the limits are"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := Compile(c.spec, machineOf(Host{UID: 1}, files))

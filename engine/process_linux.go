@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -28,7 +29,10 @@ type process struct {
 	pidfd  *os.File
 	report *os.File // end of file: the command has called execve, or is dead
 	begin  time.Time
-	mark   *mark // of its descendants; nil when nothing is
+	mark   *mark  // of its descendants; nil when nothing is
+	audit  *audit // nil: none
+
+	reaper, status *os.File // without namespaces: its parent, and what that reports
 }
 
 // exec clones a command into the sandbox. It has not called execve yet; see
@@ -39,6 +43,11 @@ func (b *box) exec(r execRequest) (*process, error) {
 		Paths: r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
 		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal,
 		Marked: r.marked, Signals: b.m.signals, Keyring: b.spawner.Keyring(), Rlimits: r.plan.nsRlimits(),
+		Landlock: r.plan.landlock.rules,
+	}
+	var err error
+	if c.Filters, err = r.plan.filters(b.m.host.Arch); err != nil {
+		return nil, err
 	}
 	for _, f := range r.files {
 		if f == nil {
@@ -46,32 +55,82 @@ func (b *box) exec(r execRequest) (*process, error) {
 		}
 		c.FDs = append(c.FDs, int(f.Fd()))
 	}
-	read, write, err := os.Pipe()
+	read, write, err := reportPipe(c.Filters.Audit)
 	if err != nil {
 		return nil, err
 	}
 	p.report, c.ReportFD = read, int(write.Fd())
-	err = b.hold(func(initFD int) error {
-		c.InitFD = initFD
-		p.entry = ns.Enter(c)
-		return b.spawner.Run(p.entry.Program, p.entry.Flags)
-	})
+	if err := b.group.lift(); err != nil {
+		return nil, errors.Join(err, read.Close(), write.Close())
+	}
+	defer p.settle()
+	if b.group != nil {
+		c.CgroupFD = int(b.group.Dir().Fd())
+	}
+	if b.bare != nil {
+		b.confineBare(&c)
+		err = b.bare.exec(b, c, p)
+	} else {
+		err = b.hold(func(initFD int) error {
+			c.InitFD = initFD
+			p.entry = ns.Enter(c)
+			b.m.commands.begin(p.entry)
+			defer b.m.commands.begun(p.entry)
+			return b.spawner.Run(p.entry.Program, p.entry.Flags)
+		})
+	}
 	runtime.KeepAlive(r.files)
 	err = errors.Join(err, write.Close())
 	if p.entry != nil {
 		p.pid = p.entry.PID.Int()
 	}
-	if p.pid <= 0 {
+	if p.pid <= 0 && err == nil { // what should have started it is in the cgroup, too, and was killed
+		err = fmt.Errorf("its sandbox ran out of memory before: %w", unix.ENOMEM)
+	}
+	if p.pid <= 0 || b.bare != nil && err != nil {
 		return nil, errors.Join(b.m.explain(err), read.Close())
+	}
+	if b.bare != nil {
+		return p.begun(c, r), nil
 	}
 	if r.marked {
 		// Now, while it cannot have been reaped: later the pid may be another's.
 		p.mark = markOf(p.pid)
 	}
 	if p.pidfd, err = pidfdOpen(p.pid); err != nil {
+		defer b.m.commands.over(p.pid)
 		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid), read.Close(), p.release())
 	}
-	return p, nil
+	return p.begun(c, r), nil
+}
+
+// begun has what a command is refused be listed.
+func (p *process) begun(c ns.Command, r execRequest) *process {
+	if c.Filters.Audit {
+		p.audit = startAudit(p.report, r.plan.filter, p.box.m.host.Arch)
+	}
+	return p
+}
+
+// settle has the limit to memory hold again when nothing that executes the
+// program is left, without that being waited for.
+func (p *process) settle() {
+	if p.box.group == nil {
+		return
+	}
+	conn, err := p.report.SyscallConn()
+	if err != nil { // closed: it has not been started
+		p.box.group.limit()
+		return
+	}
+	go func() {
+		p.audit.wait()
+		_ = conn.Read(func(fd uintptr) bool { // an error is the end of it, too
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, 0) // POLLHUP
+			return err != nil && err != unix.EINTR || n == 1
+		})
+		p.box.group.limit()
+	}()
 }
 
 // hold calls f with the descriptor of pid 1, which stays what it is meanwhile:
@@ -106,6 +165,7 @@ func (p *process) started() error {
 // It returns nil when that runs, or has run, and otherwise what went wrong: an
 // ExecError or a StepError.
 func (p *process) setupError() error {
+	p.audit.wait()
 	buf := make([]byte, 8)
 	n, _ := io.ReadFull(p.report, buf) // nothing: it was executed, or something is in the program
 	if err := p.report.Close(); err != nil {
@@ -130,7 +190,11 @@ func (p *process) timing() Timing {
 
 // wait reaps the command when it ends.
 func (p *process) wait() (syscall.WaitStatus, syscall.Rusage, error) {
+	if p.status != nil {
+		return p.waitBare()
+	}
 	status, usage, err := waitFor(p.pidfd, p.pid, p.box.kill)
+	p.box.m.commands.over(p.pid)
 	return status, usage, errors.Join(err, p.pidfd.Close())
 }
 
@@ -142,7 +206,19 @@ func (p *process) release() error {
 	return p.mark.uts.Close()
 }
 
-func (p *process) signal(sig syscall.Signal) error { return sendSignal(p.pidfd, sig) }
+// signal sends one to the command, or to its process group, which it leads.
+func (p *process) signal(sig syscall.Signal, group bool) error {
+	if !group {
+		return sendSignal(p.pidfd, sig)
+	}
+	err := sendSignalTo(p.pidfd, sig, unix.PIDFD_SIGNAL_PROCESS_GROUP) // Linux 6.9
+	if errors.Is(err, unix.EINVAL) {
+		if err = sendSignal(p.pidfd, 0); err == nil { // so the number is its own
+			err = unix.Kill(-p.pid, sig)
+		}
+	}
+	return err
+}
 
 // searchPath lists what a command's name may stand for, as execvp(3) does it.
 func searchPath(name string, env []string) []string {
@@ -170,12 +246,16 @@ func searchPath(name string, env []string) []string {
 // that the command gets.
 func (b *box) terminal(w WindowSize) (master, slave *os.File, err error) {
 	var fd int
-	err = b.hold(func(initFD int) error {
-		p, flags, slot := ns.Terminal(initFD)
-		err := b.spawner.Run(p, flags)
-		fd = slot.Int()
-		return err
-	})
+	if b.bare != nil {
+		fd, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	} else {
+		err = b.hold(func(initFD int) error {
+			p, flags, slot := ns.Terminal(initFD)
+			err := b.spawner.Run(p, flags)
+			fd = slot.Int()
+			return err
+		})
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // A Sandbox is a set of namespaces with their own process tree and files, in
@@ -15,8 +17,18 @@ type Sandbox struct {
 	done   chan struct{} // closed when nothing is left of it
 	err    error         // why waiting for it failed; read after done
 
-	mu      sync.Mutex
-	closing bool
+	mu        sync.Mutex
+	closing   bool
+	ended     bool // nothing is left of it
+	discarded bool // by Discard
+	running   map[*Cmd]struct{}
+	added     atomic.Int64  // bytes to the workspace, when that was too much
+	last      *reading      // what it has used, while there is no process to use more
+	guarded   bool          // guard has been started
+	wake      chan struct{} // for the watchdog: a command has started
+
+	commands sync.RWMutex // held for reading by each command, for writing by Commit
+	reading  sync.RWMutex // held for reading by who reads layers, for writing by who closes them
 }
 
 // Plan is what the sandbox was made from.
@@ -71,6 +83,13 @@ func (s *Sandbox) ending() bool {
 // watch reaps the sandbox when it ends, for whatever reason.
 func (s *Sandbox) watch() {
 	s.err = s.box.wait()
+	s.mu.Lock()
+	s.ended = true
+	drop := s.discarded
+	s.mu.Unlock()
+	if drop {
+		s.err = errors.Join(s.err, s.drop())
+	}
 	s.engine.forget(s)
 	close(s.done)
 }

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"math"
 	"strconv"
-	"time"
 )
 
 // Spec says what a sandbox is to be. It is plain data: copy it, print it,
@@ -16,16 +14,29 @@ type Spec struct {
 	FS       FS       // what files there are
 	Env      []string // "KEY=value" for every command, besides the defaults; see Cmd.Env
 	Limits   Limits   // what it may use up
+	Seccomp  Seccomp  // which system calls it may make
 
 	// Keep lets the sandbox live on when a command in it reaches its wall
 	// clock limit or is cancelled: only that command and what descends from it
-	// are killed. Without it the sandbox ends.
+	// are killed; at the limit of memory it is all commands. Without it the
+	// sandbox ends.
 	Keep bool
 
 	// Degrade lists protections that may be missing where the machine cannot
 	// give them. What was lost stands in Plan.Dropped and in every Result. A
 	// protection that cannot be had and is not listed is an error.
 	Degrade []Protection
+
+	// Require lists who has to enforce a limit, where a weaker enforcer will not
+	// do. Without it a limit to memory, for one, is the kernel's where a cgroup
+	// can be had, and elsewhere that of a watchdog, which acts after the fact.
+	Require []Requirement
+}
+
+// Requirement demands an enforcer of a limit.
+type Requirement struct {
+	Limit    string // as in Plan.Limits: "memory"
+	Enforcer string // cgroup, rlimit, tmpfs, watchdog or engine
 }
 
 // User is who commands run as inside. On the host it is the user that the
@@ -45,8 +56,40 @@ type FS struct {
 	Mounts []Mount
 	// Workspace is a directory of the host that is writable inside, under its
 	// own absolute path, and that commands start in. "" is a private one.
+	//
+	// What the host's tools would later execute is read-only in it: hooks and
+	// settings of git, files that shells, editors, agents and package managers
+	// run. What of that does not exist cannot be made either; an empty
+	// directory stands in its place, on the host too, while the sandbox lives.
 	Workspace string
+	// WorkspaceMode says what becomes of what is written to the workspace; "" is
+	// WorkspaceDirect.
+	WorkspaceMode WorkspaceMode
+	// Upper is a directory of the host, on a file system that overlayfs can write
+	// to, such as ext4, XFS or Btrfs. WorkspaceOverlay keeps what is written in a
+	// new directory there, until Sandbox.Discard, and nothing limits it. "" keeps it
+	// in memory, within Limits.Workspace.
+	Upper string
+	// AllowWrite are paths in the workspace, absolute or relative to it, that
+	// are not protected so: ".git/config", say, or ".git", or "." for all. With
+	// WorkspaceOverlay everything can be changed inside, and Commit refuses what is
+	// protected.
+	AllowWrite []string
 }
+
+// WorkspaceMode is "", "rw" or "overlay".
+type WorkspaceMode string
+
+// The modes of a workspace.
+const (
+	// WorkspaceDirect lets commands write to the directory itself.
+	WorkspaceDirect WorkspaceMode = "rw"
+	// WorkspaceOverlay lets them write to a layer above it: the directory stays as
+	// it is, and what would have changed is for Sandbox.Changes and Diff to tell, for
+	// Commit to apply and for Discard to drop. Mounts of the host in the directory are
+	// not seen. It takes Linux 5.11, and 6.6 without an Upper.
+	WorkspaceOverlay WorkspaceMode = "overlay"
+)
 
 // MountType is "bind" or "tmpfs".
 type MountType string
@@ -90,33 +133,23 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// Unlimited, as the value of any limit, says that there shall be none.
-const Unlimited = math.MaxInt64
-
-// Limits bounds what a sandbox uses up. 0 is the default given with each
-// field; a negative number is invalid. A guest cannot raise a limit.
-type Limits struct {
-	Wall         time.Duration // of each command; default 1 hour
-	CPUTime      time.Duration // of each process, whole seconds: SIGXCPU, and SIGKILL a second later; default 1 hour
-	CPUs         float64       // CPUs at once; default: all
-	Memory       Bytes         // of the sandbox; default: the machine's
-	AddressSpace Bytes         // of each process (RLIMIT_AS); default: unlimited, since much software reserves more than it uses
-	Pids         int           // processes and threads at once; default 512
-	Files        int           // open descriptors of each process; default 1024
-	FileSize     Bytes         // of a file that is written; default 1 GiB
-	Tmp          Bytes         // of each private tmpfs; default 256 MiB
-	TmpFiles     int           // files and directories of each private tmpfs; default 65536
-	Output       Bytes         // of each stream kept in a Result; default 1 MiB
-}
-
 // Protection names something that a machine may be unable to give.
 type Protection string
 
 // The protections that can be listed in Spec.Degrade.
 const (
-	ProtectMemory Protection = "memory" // Limits.Memory
-	ProtectCPUs   Protection = "cpus"   // Limits.CPUs
+	ProtectMemory  Protection = "memory"  // Limits.MemoryHigh, and Memory where there is no watchdog
+	ProtectCPUs    Protection = "cpus"    // Limits.CPUs, CPUWeight and CPUSet
+	ProtectIO      Protection = "io"      // Limits.IO
+	ProtectSeccomp Protection = "seccomp" // the filter of system calls
+
+	// ProtectNamespaces accepts Landlock and a stricter filter instead, where
+	// namespaces are refused: in containers, and where AppArmor restricts them. It
+	// takes Linux 6.12. Plan.Dropped lists each thing that is weaker.
+	ProtectNamespaces Protection = "namespaces"
 )
 
 // Protections lists what Spec.Degrade may hold.
-func Protections() []Protection { return []Protection{ProtectMemory, ProtectCPUs} }
+func Protections() []Protection {
+	return []Protection{ProtectMemory, ProtectCPUs, ProtectIO, ProtectSeccomp, ProtectNamespaces}
+}

@@ -19,6 +19,7 @@ type streams struct {
 	copies []func()   // run by start
 	master *os.File   // of its terminal, among ours
 
+	sandbox        *Sandbox
 	reads          []*os.File // what is copied from, among ours
 	reading        sync.WaitGroup
 	stdout, stderr *capture // kept for the Result
@@ -28,17 +29,21 @@ type streams struct {
 }
 
 // open returns the files that become 0, 1 and 2.
-func (s *streams) open(c *Cmd, limit Bytes) ([]*os.File, error) {
+func (s *streams) open(c *Cmd, l Limits) ([]*os.File, error) {
+	kept := func() *capture {
+		return &capture{limit: int64(l.Output), discard: int64(l.Discard), over: func() { c.kill(Output) }}
+	}
+	s.sandbox = c.sandbox
 	out, err := c.Stdout, c.Stderr
 	if out == nil {
-		s.stdout = &capture{limit: int64(limit)}
+		s.stdout = kept()
 		out = s.stdout
 	}
 	if c.TTY != nil {
 		return s.terminal(c, out)
 	}
 	if err == nil {
-		s.stderr = &capture{limit: int64(limit)}
+		s.stderr = kept()
 		err = s.stderr
 	}
 	stdin, e := s.input(c.Stdin)
@@ -75,7 +80,7 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 			return f, err
 		}
 	}
-	read, write, err := os.Pipe()
+	read, write, err := s.sandbox.pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +92,18 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 		}()
 	})
 	return read, nil
+}
+
+// pipe makes one that belongs to the guest's user, who can open its own output
+// again then: /dev/stdout, /dev/stderr.
+func (s *Sandbox) pipe() (read, write *os.File, err error) {
+	read, write, err = os.Pipe()
+	if err == nil && s.engine.host.Become {
+		if err = write.Chown(s.plan.ids.hostUID, s.plan.ids.hostGID); err != nil {
+			err = errors.Join(err, read.Close(), write.Close())
+		}
+	}
+	return read, write, err
 }
 
 // how a file gets to a guest as a standard stream.
@@ -134,7 +151,7 @@ func (s *streams) output(w io.Writer) (*os.File, error) {
 			return f, err
 		}
 	}
-	read, write, err := os.Pipe()
+	read, write, err := s.sandbox.pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -298,11 +315,14 @@ func (s *streams) collect(r *Result) {
 	}
 }
 
-// capture keeps the first bytes it is given and drops the rest.
+// capture keeps the first bytes it is given and drops the rest, up to a limit,
+// at which over is called.
 type capture struct {
-	limit int64
-	buf   bytes.Buffer
-	more  bool
+	limit   int64
+	discard int64
+	over    func() // nil: nothing
+	buf     bytes.Buffer
+	more    bool
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -311,6 +331,10 @@ func (c *capture) Write(p []byte) (int, error) {
 		keep, c.more = keep[:room], true
 	}
 	c.buf.Write(keep)
+	if c.discard -= int64(len(p) - len(keep)); c.discard < 0 && c.over != nil {
+		c.over()
+		c.over = nil
+	}
 	return len(p), nil
 }
 

@@ -87,7 +87,10 @@ const maxTemplates = 64
 
 // take returns the template for a plan, or nil when there is none (yet).
 func (ts *templates) take(s *launch.Spawner, p *Plan) (*template, error) {
-	if ts == nil {
+	if ts == nil || p.guards {
+		// What is protected in a workspace comes and goes with the sandbox, and
+		// a mount goes when what it is on is removed: a template would stay
+		// without it.
 		return nil, nil
 	}
 	shared, own := p.table.Split()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tegmen-dev/tegmen/cgroup"
 )
 
 // Validate reports every contradiction in the Spec, joined; each is an
@@ -12,7 +14,7 @@ import (
 // whether this machine can do it is for Compile to find out.
 func (s Spec) Validate() error {
 	var errs []error
-	for _, check := range []func(Spec) error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkDegrade} {
+	for _, check := range []func(Spec) error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire, checkSeccomp, checkDegrade} {
 		errs = append(errs, check(s))
 	}
 	return errors.Join(errs...)
@@ -58,6 +60,7 @@ func checkFS(s Spec) error {
 		}
 		errs = append(errs, err)
 	}
+	errs = append(errs, checkOverlay(s), s.FS.checkAllowWrite())
 	for _, m := range s.FS.Mounts {
 		errs = append(errs, m.check())
 	}
@@ -132,8 +135,10 @@ func checkLimits(s Spec) error {
 		bad  bool
 	}{
 		{"wall", l.Wall < 0}, {"cpu time", l.CPUTime < 0}, {"cpus", !(l.CPUs >= 0)}, {"memory", l.Memory < 0},
+		{"memory high", l.MemoryHigh < 0}, {"cpu weight", l.CPUWeight < 0}, {"discard", l.Discard < 0},
 		{"address space", l.AddressSpace < 0}, {"pids", l.Pids < 0}, {"files", l.Files < 0}, {"file size", l.FileSize < 0},
-		{"tmp", l.Tmp < 0}, {"tmp files", l.TmpFiles < 0}, {"output", l.Output < 0},
+		{"tmp", l.Tmp < 0}, {"tmp files", l.TmpFiles < 0}, {"workspace", l.Workspace < 0}, {"output", l.Output < 0},
+		{"tool calls", l.ToolCalls < 0}, {"tool calls at once", l.ToolCallsAtOnce < 0}, {"tool time", l.ToolTime < 0}, {"frame", l.Frame < 0},
 	} {
 		if c.bad {
 			errs = append(errs, invalid("limit %s: negative; 0 is the default, Unlimited is none", c.name))
@@ -141,6 +146,38 @@ func checkLimits(s Spec) error {
 	}
 	if l.Files != 0 && l.Files < 4 {
 		errs = append(errs, invalid("limit files: %d is too few to start a program; at least 4", l.Files))
+	}
+	if l.CPUs > 0 && l.CPUs < cgroup.MinCPUs {
+		errs = append(errs, invalid("limit cpus: %v; at least %v", l.CPUs, cgroup.MinCPUs))
+	}
+	if l.CPUWeight > 10000 && l.CPUWeight != Unlimited {
+		errs = append(errs, invalid("limit cpu weight: %d; from 1 to 10000, 100 is what everyone has", l.CPUWeight))
+	}
+	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
+		errs = append(errs, invalid("limit cpu set: %q; want CPUs as 0-2,5", l.CPUSet))
+	}
+	for _, io := range l.IO {
+		if io.ReadBPS < 0 || io.WriteBPS < 0 || io.ReadIOPS < 0 || io.WriteIOPS < 0 {
+			errs = append(errs, invalid("limit io %s: negative; 0 is none", io.Device))
+		}
+		errs = append(errs, hostPath("limit io", io.Device))
+	}
+	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
+		errs = append(errs, invalid("limit frame: %s; from 4KiB to 1GiB", l.Frame))
+	}
+	return errors.Join(errs...)
+}
+
+func checkRequire(s Spec) error {
+	enforcers := []string{byCgroup, byRlimit, byTmpfs, byWatchdog, byEngine}
+	var errs []error
+	for _, r := range s.Require {
+		if !slices.Contains(enforcers, r.Enforcer) {
+			errs = append(errs, invalid("require %s=%s: the enforcers are %s", r.Limit, r.Enforcer, strings.Join(enforcers, ", ")))
+		}
+		if !slices.Contains(limitNames, r.Limit) {
+			errs = append(errs, invalid("require %s=%s: the limits are %s", r.Limit, r.Enforcer, strings.Join(limitNames, ", ")))
+		}
 	}
 	return errors.Join(errs...)
 }

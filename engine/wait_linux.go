@@ -119,12 +119,14 @@ func fieldsOf(file, key string) []string {
 
 // sendSignal cannot hit another process that has got the pid since. Its error
 // is os.ErrProcessDone when the process has been reaped.
-func sendSignal(pidfd *os.File, sig syscall.Signal) error {
+func sendSignal(pidfd *os.File, sig syscall.Signal) error { return sendSignalTo(pidfd, sig, 0) }
+
+func sendSignalTo(pidfd *os.File, sig syscall.Signal, flags int) error {
 	conn, err := pidfd.SyscallConn()
 	if err != nil {
 		return os.ErrProcessDone
 	}
-	if conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) }) != nil || err == unix.ESRCH {
+	if conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, flags) }) != nil || err == unix.ESRCH {
 		return os.ErrProcessDone
 	}
 	return err

@@ -1,0 +1,133 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/ns"
+)
+
+// barePrefix begins the names of the private directories of sandboxes without namespaces.
+const barePrefix = "tegmen-bare-"
+
+// privateDir makes a directory for one sandbox, with a tmp and a workspace in it
+// that are the guest's. It is locked as long as it is in use, so that those which
+// a killed host has left behind are known: see sweepBare.
+func (m *machine) privateDir(id identity) (dir string, lock *os.File, err error) {
+	temp, err := tempDir()
+	if err != nil {
+		return "", nil, err
+	}
+	for {
+		if dir, err = os.MkdirTemp(temp, barePrefix); err != nil {
+			return "", nil, err
+		}
+		lock, err = lockDir(dir)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK) {
+			continue // swept by another before it was locked
+		}
+		break
+	}
+	if err == nil {
+		err = m.fill(dir, id)
+	}
+	if err != nil {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return "", nil, errors.Join(err, removeTree(dir))
+	}
+	return dir, lock, nil
+}
+
+// tempDir is what no link leads to: to that rights are given.
+func tempDir() (string, error) { return filepath.EvalSymlinks(os.TempDir()) }
+
+func (m *machine) fill(dir string, id identity) error {
+	for _, d := range []string{"tmp", "workspace", "."} { // itself last: then it is the guest's
+		d = filepath.Join(dir, d)
+		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		if m.host.Become {
+			if err := os.Lchown(d, id.hostUID, id.hostGID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lockDir opens and locks a directory that nobody else has locked.
+func lockDir(dir string) (*os.File, error) {
+	f, err := openOwn(dir)
+	if err != nil {
+		return nil, err
+	}
+	fd := int(f.Fd())
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	held, err := ns.Stat(fd)
+	if err == nil && held.Nlink == 0 {
+		err = &os.PathError{Op: "lock", Path: dir, Err: unix.ENOENT}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// sweepBare removes directories of that user that nobody has locked. What cannot
+// be removed now is tried again by the next engine.
+func sweepBare(uid uint32) {
+	temp, err := tempDir()
+	if err != nil {
+		return // a start says so
+	}
+	left, err := filepath.Glob(filepath.Join(temp, barePrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		lock, err := lockDir(dir)
+		if err != nil {
+			continue
+		}
+		if st, err := ns.Stat(int(lock.Fd())); err == nil && st.Uid == uid {
+			_ = removeTree(dir) // it follows no links
+		}
+		_ = lock.Close() // read only
+	}
+}
+
+// private puts the sandbox's own directory where a plan has its placeholder.
+func (b *box) private(s string) string {
+	if b.bare == nil {
+		return s
+	}
+	return strings.ReplaceAll(s, privateDir, b.bare.dir)
+}
+
+// confineBare is what of a command depends on the sandbox's own directory.
+func (b *box) confineBare(c *ns.Command) {
+	rules := *c.Landlock
+	rules.Rules = make([]ns.Grant, len(c.Landlock.Rules))
+	for i, g := range c.Landlock.Rules {
+		g.Path = b.private(g.Path)
+		rules.Rules[i] = g
+	}
+	c.Landlock = &rules
+	c.Dir = b.private(c.Dir)
+	env := make([]string, len(c.Env))
+	for i, kv := range c.Env {
+		env[i] = b.private(kv)
+	}
+	c.Env = env
+}

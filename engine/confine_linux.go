@@ -1,0 +1,57 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/seccomp"
+)
+
+// landlock is what a Plan decided about it.
+type landlock struct {
+	note  string
+	rules *ns.Ruleset // nil: none
+}
+
+func startCalls() []string { return launch.GateCalls }
+
+// decideLandlock sets up the second wall: should a mount or a descriptor of the
+// host ever be reached, files are still only as the mount table says.
+func (p *Plan) decideLandlock(h Host) {
+	switch {
+	case h.Landlock == 0:
+		p.landlock.note = "none: this kernel has none or has it disabled (first kernel 5.13)"
+		return
+	case h.Landlock < ns.FirstREFER:
+		p.landlock.note = "none: with this kernel's, files could not be moved between directories (first kernel 5.19)"
+		return
+	}
+	p.landlock.rules = &ns.Ruleset{ABI: h.Landlock, Rules: ns.Grants(p.table), TCP: true}
+	p.landlock.note = fmt.Sprintf("version %d: files as mounted", h.Landlock)
+	if lacks := ns.LandlockLacks(h.Landlock); len(lacks) > 0 {
+		p.landlock.note += "; it lacks " + strings.Join(lacks, ", ")
+	}
+}
+
+// filters are the seccomp filters of one command.
+func (p *Plan) filters(goarch string) (f ns.Filters, err error) {
+	if p.filter == nil {
+		return f, nil
+	}
+	main := p.filter
+	if f.Audit = p.Spec.Seccomp.Audit; f.Audit {
+		main = main.Audited()
+	}
+	if p.Spec.Seccomp.NoExec {
+		if f.Cookie, err = launch.NewCookie(); err != nil {
+			return f, err
+		}
+		f.Programs = append(f.Programs, seccomp.NoExec(goarch, f.Cookie.Arg()).Bytes())
+	}
+	f.Programs = append(f.Programs, main.Bytes())
+	return f, nil
+}
