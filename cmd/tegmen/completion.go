@@ -15,42 +15,57 @@ func completionMain(args []string) (int, error) {
 	if len(args) != 1 {
 		return 0, fmt.Errorf("completion: want one of bash, zsh, fish")
 	}
-	var names, flags []string
+	var names []string
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	new(options).flagSet("run").VisitAll(func(f *flag.Flag) {
-		flags = append(flags, dashed(f.Name))
-	})
-	cmds, opts := strings.Join(names, " "), strings.Join(flags, " ")
+	cmds := strings.Join(names, " ")
 	switch args[0] {
 	case "bash", "zsh":
 		if args[0] == "zsh" {
 			fmt.Println("autoload -U +X bashcompinit && bashcompinit")
 		}
-		fmt.Printf(`_tegmen() {
-	local cur=${COMP_WORDS[COMP_CWORD]}
+		fmt.Print(`_tegmen() {
+	local cur=${COMP_WORDS[COMP_CWORD]} flags=
+	case ${COMP_WORDS[1]} in
+`)
+		for _, c := range sandboxing {
+			fmt.Printf("\t%s) flags=\"%s\" ;;\n", c, strings.Join(flagsOf(c), " "))
+		}
+		fmt.Printf(`	esac
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		COMPREPLY=($(compgen -W "%s" -- "$cur"))
 	elif [ "${cur#-}" != "$cur" ]; then
-		COMPREPLY=($(compgen -W "%s" -- "$cur"))
+		COMPREPLY=($(compgen -W "$flags" -- "$cur"))
 	else
 		COMPREPLY=($(compgen -c -f -- "$cur"))
 	fi
 }
 complete -F _tegmen tegmen
-`, cmds, opts)
+`, cmds)
 	case "fish":
 		fmt.Printf("complete -c tegmen -n __fish_use_subcommand -f -a %q\n", cmds)
-		for _, f := range flags {
-			kind := "-l"
-			if !strings.HasPrefix(f, "--") {
-				kind = "-s"
+		for _, c := range sandboxing {
+			for _, f := range flagsOf(c) {
+				kind := "-l"
+				if !strings.HasPrefix(f, "--") {
+					kind = "-s"
+				}
+				fmt.Printf("complete -c tegmen -n '__fish_seen_subcommand_from %s' %s %s\n", c, kind, strings.TrimLeft(f, "-"))
 			}
-			fmt.Printf("complete -c tegmen -n '__fish_seen_subcommand_from run plan' %s %s\n", kind, strings.TrimLeft(f, "-"))
 		}
 	default:
 		return 0, fmt.Errorf("completion: %q is not one of bash, zsh, fish", args[0])
 	}
 	return 0, nil
+}
+
+// sandboxing are the commands with the flags of options.
+var sandboxing = []string{"run", "code", "shell", "plan"}
+
+func flagsOf(command string) (flags []string) {
+	new(options).flagSet(command).VisitAll(func(f *flag.Flag) {
+		flags = append(flags, dashed(f.Name))
+	})
+	return flags
 }

@@ -15,6 +15,7 @@ import (
 // Exit codes besides the program's own. The README has the table.
 const (
 	exitTimeout  = 124 // the program was killed at its wall clock limit
+	exitKilled   = 137 // 128 + SIGKILL, as docker has it for want of memory
 	exitEngine   = 125 // tegmen itself could not do it, or was called wrongly
 	exitNotExec  = 126 // the program exists inside and cannot be executed
 	exitNotFound = 127 // there is no such program inside
@@ -29,8 +30,11 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "run [flags] [--] PROGRAM [ARG...]", "run a program in a new sandbox", runMain},
+		{"code", "code [flags] [--lang LANG] -e CODE | FILE | - [ARG...]", "run a piece of code, which may call tools of the host", codeMain},
+		{"shell", "shell [flags]", "open a shell in a new sandbox, on this terminal", shellMain},
 		{"plan", "plan [--calls] [flags] [[--] PROGRAM [ARG...]]", "print what run would do with these flags", planMain},
 		{"doctor", "doctor", "say what this kernel and account allow, and what to do about the rest", doctorMain},
+		{"seccomp", "seccomp show [PROFILE] | explain CALL [PROFILE] | check FILE", "say which system calls a profile allows and why; check a policy", seccompMain},
 		{"version", "version", "print the version", versionMain},
 		{"completion", "completion bash|zsh|fish", "print a script that completes tegmen's commands and flags", completionMain},
 	}

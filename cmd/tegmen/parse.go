@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,6 +159,29 @@ func parseTime(v string) (time.Duration, error) {
 		return 0, fmt.Errorf("want a time above zero such as 10, 1m30s, or none")
 	}
 	return d, nil
+}
+
+// parseDevice is docker's DEVICE:RATE. What is said of one device comes together.
+func parseDevice(v string, l *engine.Limits, set func(*engine.IOLimit, string) error) error {
+	i := strings.LastIndexByte(v, ':')
+	if i <= 0 {
+		return fmt.Errorf("want DEVICE:RATE, as /dev/sda:1m")
+	}
+	device := v[:i]
+	at := slices.IndexFunc(l.IO, func(l engine.IOLimit) bool { return l.Device == device })
+	if at < 0 {
+		at = len(l.IO)
+		l.IO = append(l.IO, engine.IOLimit{Device: device})
+	}
+	return set(&l.IO[at], v[i+1:])
+}
+
+func parseRequirement(v string) (engine.Requirement, error) {
+	limit, enforcer, ok := strings.Cut(v, "=")
+	if !ok {
+		return engine.Requirement{}, fmt.Errorf("want LIMIT=ENFORCER, as memory=cgroup")
+	}
+	return engine.Requirement{Limit: limit, Enforcer: enforcer}, nil
 }
 
 func parseUser(v string) (*engine.User, error) {

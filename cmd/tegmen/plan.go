@@ -12,7 +12,7 @@ func planMain(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	host, err := engine.ProbeHost()
+	host, err := o.host()
 	if err != nil {
 		return 0, err
 	}

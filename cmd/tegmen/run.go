@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
@@ -24,24 +25,43 @@ func runMain(args []string) (int, error) {
 	if o.tty && !isTerminal(os.Stdin) {
 		return 0, fmt.Errorf("run: -t needs a terminal, and standard input is none")
 	}
-	// One sandbox, so nothing is kept for a second, and the main thread will do.
-	eng, err := engine.Open(engine.Options{NoTemplates: true, CallersThread: true})
+	res, err := o.run(func(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
+		return box.CommandContext(ctx, args[0], args[1:]...), nil
+	})
 	if err != nil {
 		return 0, err
 	}
-	res, err := o.run(eng, args)
-	if err := errors.Join(err, eng.Close()); err != nil {
-		return 0, err
-	}
-	if o.json {
-		if err := printJSON(os.Stdout, res); err != nil {
-			return 0, err
-		}
-	}
-	return report(res), nil
+	return o.report(res)
 }
 
-func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error) {
+// run runs a command in a sandbox of its own.
+func (o *options) run(command func(context.Context, *engine.Sandbox) (*engine.Cmd, error)) (*engine.Result, error) {
+	// One sandbox, so nothing is kept for a second, and the main thread will do.
+	host, err := o.host()
+	if err != nil {
+		return nil, err
+	}
+	eng, err := engine.Open(engine.Options{Host: &host, NoTemplates: true, CallersThread: true, SystemdScope: o.scope})
+	if err != nil {
+		return nil, err
+	}
+	res, err := o.runIn(eng, command)
+	return res, errors.Join(err, eng.Close())
+}
+
+// host is this machine, with the cgroup that was asked for.
+func (o *options) host() (engine.Host, error) {
+	host, err := engine.ProbeHost()
+	if err == nil && o.parent != "" {
+		host.Cgroup = cgroup.FindIn(o.parent)
+		if host.Cgroup.Dir == "" {
+			err = fmt.Errorf("--cgroup-parent %s: %s", o.parent, host.Cgroup.Reason)
+		}
+	}
+	return host, err
+}
+
+func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engine.Sandbox) (*engine.Cmd, error)) (*engine.Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	box, err := eng.Start(ctx, o.spec)
@@ -49,7 +69,10 @@ func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	cmd := box.CommandContext(ctx, args[0], args[1:]...)
+	cmd, err := command(ctx, box)
+	if err != nil {
+		return nil, err
+	}
 	cmd.Dir = o.workdir
 	restore, err := o.stdio(cmd)
 	if err != nil {
@@ -69,6 +92,10 @@ func (o *options) run(eng *engine.Engine, args []string) (*engine.Result, error)
 		restore()
 		explain(box, res)
 	}
+	if err == nil && o.spec.FS.WorkspaceMode == engine.WorkspaceOverlay {
+		restore()
+		err = o.settle(ctx, box, res)
+	}
 	return res, err
 }
 
@@ -83,6 +110,9 @@ func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
 		return restore, nil
 	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if o.stdout != nil {
+		cmd.Stdout = o.stdout
+	}
 	if !o.tty {
 		return restore, nil
 	}
@@ -117,6 +147,8 @@ func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFun
 					}
 				case asked[sig] > 1 && (sig == os.Interrupt || sig == syscall.SIGTERM):
 					cancel()
+				case sig == os.Interrupt || sig == syscall.SIGQUIT: // as by the terminal's keys
+					_ = cmd.SignalGroup(sig.(syscall.Signal)) // it may have ended
 				default:
 					_ = cmd.Signal(sig.(syscall.Signal)) // it may have ended
 				}
@@ -126,21 +158,47 @@ func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFun
 	return func() { close(done) }
 }
 
-// report says what a shell cannot see from the exit code, and gives that.
-func report(res *engine.Result) int {
+// report prints the result, if that is wanted, and what a shell cannot see from
+// the exit code, and gives that.
+func (o *options) report(res *engine.Result) (int, error) {
+	if o.json {
+		if err := o.printJSON(os.Stdout, res); err != nil {
+			return 0, err
+		}
+	}
 	for _, d := range res.Dropped {
 		fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
 	}
+	for _, r := range res.Refused {
+		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s (%d)\n", r.Call, r.Action, r.Count)
+	}
+	if o.commit && o.overlay.failure != nil {
+		return 0, o.overlay.failure
+	}
+	say := func(what string) { fmt.Fprintln(os.Stderr, "tegmen: "+what) }
 	switch res.Outcome {
 	case engine.Timeout:
-		fmt.Fprintln(os.Stderr, "tegmen: killed: the time limit was reached")
-		return exitTimeout
+		say("killed: the time limit was reached")
+		return exitTimeout, nil
 	case engine.CPU:
-		fmt.Fprintln(os.Stderr, "tegmen: killed: the CPU time limit was reached")
+		say("killed: the CPU time limit was reached")
+	case engine.OOM:
+		say("killed: the memory limit was reached")
+		return exitKilled, nil // also when a child was killed, and the program went on
+	case engine.OOMHost:
+		say("killed: the machine, or a cgroup around this one, has no memory left")
+	case engine.Pids:
+		say("refused: more processes than the limit allows")
+	case engine.Disk:
+		say("killed: more was written to the workspace than the limit allows")
+	case engine.Output:
+		say("killed: it wrote more than is read")
 	case engine.Lost:
-		fmt.Fprintln(os.Stderr, "tegmen: killed: its sandbox was ended from outside")
+		say("killed: its sandbox was ended from outside")
+	case engine.ToolCalls:
+		say("refused: more calls of tools than the limit allows")
 	}
-	return res.ExitCode
+	return res.ExitCode, nil
 }
 
 func explain(box *engine.Sandbox, res *engine.Result) {

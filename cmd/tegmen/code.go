@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/check"
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// codeOptions are the flags that only code has.
+type codeOptions struct {
+	engine.Code
+	source string // of -e
+	given  bool   // there is a -e
+	check  bool
+	value  bool
+	files  []string // of tools
+	allow  []string
+}
+
+func codeMain(args []string) (int, error) {
+	var o options
+	args, err := o.parse("code", args)
+	if err != nil {
+		return 0, err
+	}
+	if o.json && o.code.value {
+		return 0, fmt.Errorf("code: --json has the value, so it does not go with --value")
+	}
+	if err := o.code.read(args, o.interactive); err != nil {
+		return 0, fmt.Errorf("code: %w", err)
+	}
+	tools := new(hostTools)
+	set, err := o.code.open(tools)
+	if err != nil {
+		return 0, fmt.Errorf("code: %w", err)
+	}
+	if err := o.code.checkers(); err != nil {
+		return 0, fmt.Errorf("code: %w", err)
+	}
+	var found *check.Error
+	if err := o.code.Validate(set); errors.As(err, &found) {
+		return 0, fmt.Errorf("code: refused by --check: %s", strings.Join(found.Found, "; "))
+	} else if err != nil {
+		return 0, err
+	}
+	o.spec.Limits.Frame = frame
+	var line lastByte
+	if o.code.value {
+		line.w = os.Stdout
+		o.stdout = &line
+	}
+	res, err := o.run(func(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
+		return box.CodeContext(ctx, o.code.Code, set)
+	})
+	tools.close()
+	if err != nil {
+		return 0, err
+	}
+	if o.code.value {
+		if err := line.printValue(res.Value); err != nil {
+			return 0, err
+		}
+	}
+	return o.report(res)
+}
+
+// read finds the code, its language and its arguments.
+func (c *codeOptions) read(args []string, interactive bool) error {
+	language := "python"
+	switch {
+	case c.given:
+		c.Source, c.Args = c.source, args
+	case len(args) == 0 || args[0] == "":
+		return errors.New("no code given; tegmen code [flags] -e CODE | FILE | - [ARG...]")
+	case args[0] == "-":
+		if interactive {
+			return errors.New("-i passes on the standard input that - reads the code from")
+		}
+		b, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return err
+		}
+		c.Source, c.Args = string(b), args[1:]
+	default:
+		language = languageOf(args[0])
+		if language == "" && c.Language == "" {
+			return fmt.Errorf("%s: its name does not say what language it is in; --lang %s", args[0], strings.Join(engine.Languages(), "|"))
+		}
+		b, err := os.ReadFile(args[0])
+		if err != nil {
+			return err
+		}
+		c.Source, c.Args = string(b), args[1:]
+	}
+	if c.Language == "" {
+		c.Language = language
+	}
+	return nil
+}
+
+// checkers has the code looked at before it runs, if that is wanted.
+func (c *codeOptions) checkers() error {
+	switch {
+	case !c.check:
+	case c.Language == "python":
+		c.Check = check.Python
+	case c.Language == "sh" || c.Language == "bash":
+		c.Check = check.Shell
+	default:
+		return fmt.Errorf("--check knows no %s: only python, sh and bash", c.Language)
+	}
+	return nil
+}
+
+// languageOf guesses from the name of a file; "" where it cannot.
+func languageOf(file string) string {
+	return map[string]string{".py": "python", ".js": "node", ".mjs": "node", ".sh": "sh", ".bash": "bash"}[filepath.Ext(file)]
+}
+
+// open makes a set of the tools that the code may call.
+func (c *codeOptions) open(tools *hostTools) (*broker.Set, error) {
+	set := &broker.Set{Allow: c.allow}
+	if err := tools.open(set, c.files); err != nil {
+		return nil, err
+	}
+	return set, set.Err()
+}
+
+func parseLanguage(v string) (string, error) {
+	if !slices.Contains(engine.Languages(), v) {
+		return "", fmt.Errorf("want one of %s", strings.Join(engine.Languages(), ", "))
+	}
+	return v, nil
+}
+
+// parseVar takes NAME=VALUE: JSON, or what is not as text.
+func parseVar(v string, vars *map[string]any) error {
+	name, value, ok := strings.Cut(v, "=")
+	if !ok || name == "" {
+		return errors.New("want NAME=VALUE")
+	}
+	if *vars == nil {
+		*vars = make(map[string]any)
+	}
+	if json.Valid([]byte(value)) {
+		(*vars)[name] = json.RawMessage(value)
+	} else {
+		(*vars)[name] = value
+	}
+	return nil
+}
+
+func hostFile(v string) (string, error) {
+	if v == "" {
+		return "", errors.New("want a file")
+	}
+	return v, nil
+}
+
+// lastByte passes output on, and knows whether its last line has an end.
+type lastByte struct {
+	w    io.Writer
+	open bool // it has none
+}
+
+func (l *lastByte) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		l.open = p[len(p)-1] != '\n'
+	}
+	return l.w.Write(p)
+}
+
+// printValue prints JSON on a line of its own, unless it is null.
+func (l *lastByte) printValue(v json.RawMessage) error {
+	if v == nil || string(v) == "null" {
+		return nil
+	}
+	if l.open {
+		v = append([]byte("\n"), v...)
+	}
+	_, err := l.w.Write(append(v, '\n'))
+	return err
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// frame bounds a message to or from code, so what a tool may print.
+const frame = 8 * engine.MiB
+
+type toolFunc = func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error)
+
+// hostTools are commands of the host's that code may call.
+type hostTools struct{ running sync.RWMutex }
+
+// guard makes a call one that close waits for.
+func (h *hostTools) guard(call toolFunc) toolFunc {
+	return func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
+		if !h.running.TryRLock() { // held for writing by close alone
+			return nil, errors.New("the run is over")
+		}
+		defer h.running.RUnlock()
+		return call(ctx, arguments)
+	}
+}
+
+// close returns when nothing runs any more, and nothing will. The contexts of
+// all calls have to be done.
+func (h *hostTools) close() { h.running.Lock() }
+
+// hostCommand is how a tool is run.
+type hostCommand struct {
+	path string
+	args []string
+	env  []string
+	dir  string
+}
+
+// call runs the command with the arguments on its standard input. Its standard
+// output is the value: JSON, or else text. When it has ended, or the context is
+// done, what it has left in its process group is killed.
+func (c hostCommand) call(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, tail := &bounded{limit: int(frame), full: cancel}, &lastPart{limit: 2000}
+	cmd := exec.CommandContext(limited, c.path, c.args...)
+	cmd.Env, cmd.Dir = c.env, c.dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(arguments), out, tail
+	cmd.SysProcAttr = ownGroup()
+	cmd.WaitDelay = 100 * time.Millisecond // for output that is held open by what it has left
+	// By its own group: the terminal's signals are for tegmen and the guest.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Start(); err != nil {
+		return nil, commandError(err.Error(), nil)
+	}
+	err := cmd.Wait()
+	_ = cmd.Cancel() // there may be nothing left
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case out.exceeded:
+		return nil, commandError(fmt.Sprintf("printed more than %s", frame), nil)
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return nil, failed(err, tail)
+	}
+	return valueOf(out.b.Bytes())
+}
+
+func commandError(message string, details any) *broker.Error {
+	return &broker.Error{Code: broker.CodeTool, Type: "CommandError", Message: message, Data: details}
+}
+
+// failed tells how a command ended, in its own words if it had any.
+func failed(err error, tail *lastPart) error {
+	message := tail.text()
+	if message == "" {
+		message = err.Error() // "exit status 3", "signal: killed"
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return commandError(message, nil)
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return commandError(message, map[string]any{"exit_code": 128 + int(status.Signal()), "signal": status.Signal().String()})
+	}
+	return commandError(message, map[string]any{"exit_code": exit.ExitCode()})
+}
+
+// valueOf makes JSON of what a command has printed.
+func valueOf(out []byte) (json.RawMessage, error) {
+	switch {
+	case len(out) == 0:
+		return nil, nil
+	case !utf8.Valid(out):
+		return nil, commandError("printed what is neither JSON nor text in UTF-8", nil)
+	case json.Valid(out):
+		return out, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // shells have to read it
+	err := enc.Encode(strings.TrimSuffix(string(out), "\n"))
+	return b.Bytes(), err
+}
+
+// bounded keeps what is written, up to a limit.
+type bounded struct {
+	b        bytes.Buffer
+	limit    int
+	full     func() // called when there is more
+	exceeded bool
+}
+
+func (w *bounded) Write(p []byte) (int, error) {
+	if w.b.Len()+len(p) > w.limit {
+		w.exceeded = true
+		w.full()
+		return 0, errors.New("too much output")
+	}
+	return w.b.Write(p)
+}
+
+// lastPart keeps the end of what is written.
+type lastPart struct {
+	b     []byte
+	limit int
+	cut   bool
+}
+
+func (w *lastPart) Write(p []byte) (int, error) {
+	n := len(p)
+	w.cut = w.cut || len(w.b)+n > w.limit
+	p = p[max(0, n-w.limit):]
+	w.b = append(w.b[max(0, len(w.b)+len(p)-w.limit):], p...)
+	return n, nil
+}
+
+// text begins with a whole line, if there is one.
+func (w *lastPart) text() string {
+	s := string(w.b)
+	if w.cut {
+		if _, rest, ok := strings.Cut(s, "\n"); ok && strings.TrimSpace(rest) != "" {
+			s = rest
+		}
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd"))
+}

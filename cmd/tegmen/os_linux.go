@@ -1,0 +1,18 @@
+package main
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tcGet = unix.TCGETS
+	tcSet = unix.TCSETS
+)
+
+// ownGroup starts a command in a process group of its own. Should tegmen be
+// killed, so is the command: no thread that starts one ends before.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

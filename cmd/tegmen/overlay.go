@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/workspace"
+)
+
+// parseWorkspace takes DIR with options behind it. A directory may have commas in
+// its name: what is no option belongs to it.
+func parseWorkspace(v string, s *engine.Spec) error {
+	s.FS.WorkspaceMode, s.FS.Upper, s.Limits.Workspace = "", "", 0 // of one given before
+	dir := v
+	for {
+		rest, last, ok := cutLast(dir)
+		key, value, isOption := strings.Cut(last, "=")
+		var err error
+		switch {
+		case !ok || !isOption:
+			s.FS.Workspace, err = hostDir(dir)
+			return err
+		case key == "mode":
+			s.FS.WorkspaceMode = engine.WorkspaceMode(value)
+			if value != string(engine.WorkspaceDirect) && value != string(engine.WorkspaceOverlay) {
+				err = errors.New("want rw or overlay")
+			}
+		case key == "size":
+			s.Limits.Workspace, err = parseBytes(value)
+		case key == "upper":
+			s.FS.Upper, err = hostDir(value)
+		default:
+			s.FS.Workspace, err = hostDir(dir)
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", last, err)
+		}
+		dir = rest
+	}
+}
+
+func cutLast(v string) (before, after string, found bool) {
+	i := strings.LastIndexByte(v, ',')
+	if i < 0 {
+		return v, "", false
+	}
+	return v[:i], v[i+1:], true
+}
+
+func patchFile(v string) (string, error) {
+	if v == "" {
+		return "", errors.New("want a file, or - for standard output")
+	}
+	return v, nil
+}
+
+// overlayResult is what became of a workspace with an overlay.
+type overlayResult struct {
+	changes   []workspace.Change
+	committed bool
+	failure   error // of the commit
+	listed    bool
+}
+
+// settle sees to what a command has changed. The sandbox ends first: nothing that it
+// left behind goes on writing. The context is done when the user insists on an end.
+func (o *options) settle(ctx context.Context, box *engine.Sandbox, res *engine.Result) error {
+	if err := box.Close(); err != nil {
+		return err
+	}
+	if o.json {
+		list, err := box.Changes(ctx)
+		if err != nil {
+			return err
+		}
+		o.overlay.changes, o.overlay.listed = list, true
+	}
+	if o.diff != "" {
+		if err := o.writeDiff(ctx, box); err != nil {
+			return err
+		}
+	}
+	if !o.commit {
+		return nil
+	}
+	if res.Outcome != engine.OK {
+		fmt.Fprintln(os.Stderr, "tegmen: nothing was committed: the program did not end with 0")
+		return nil
+	}
+	done, err := box.Commit(ctx, workspace.CommitOptions{})
+	o.overlay.committed, o.overlay.failure = err == nil, err
+	if done != nil {
+		for _, c := range done.Skipped {
+			fmt.Fprintf(os.Stderr, "tegmen: not committed: %q: %s\n", c.Path, c.Type)
+		}
+	}
+	return nil
+}
+
+// writeDiff does not follow a link to where the patch goes, nor write to a file that
+// is there: its name may be in a place that programs write to.
+func (o *options) writeDiff(ctx context.Context, box *engine.Sandbox) (err error) {
+	to := os.Stdout
+	if o.diff != "-" {
+		temp, err := os.CreateTemp(filepath.Dir(o.diff), ".tegmen-diff-")
+		if err != nil {
+			return err
+		}
+		to = temp
+	}
+	buffer := bufio.NewWriter(to)
+	err = errors.Join(box.Diff(ctx, buffer), buffer.Flush())
+	if o.diff == "-" {
+		return err
+	}
+	err = errors.Join(err, to.Chmod(0o644), to.Close())
+	if err == nil {
+		err = os.Rename(to.Name(), o.diff)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(to.Name()))
+	}
+	return err
+}
+
+// jsonChange is a workspace.Change.
+type jsonChange struct {
+	Path       string          `json:"path,omitempty"`
+	PathBase64 []byte          `json:"path_base64,omitempty"` // of a name that is no text
+	Kind       workspace.Kind  `json:"kind"`
+	Type       workspace.Type  `json:"type"`
+	Size       int64           `json:"size"`
+	Mode       string          `json:"mode"`
+	Was        *jsonChangeInfo `json:"was,omitempty"`
+}
+
+type jsonChangeInfo struct {
+	Type workspace.Type `json:"type"`
+	Size int64          `json:"size"`
+	Mode string         `json:"mode"`
+}
+
+// addTo adds what became of the workspace to a result, if it had an overlay.
+func (r *overlayResult) addTo(j *jsonResult, commit bool) {
+	if !r.listed {
+		return
+	}
+	octal := func(mode uint32) string { return fmt.Sprintf("%04o", mode) }
+	list := make([]jsonChange, 0, len(r.changes))
+	for _, c := range r.changes {
+		one := jsonChange{Kind: c.Kind, Type: c.Type, Size: c.Size, Mode: octal(c.Mode)}
+		if name, raw := text([]byte(c.Path)); name != nil {
+			one.Path = *name
+		} else {
+			one.PathBase64 = raw
+		}
+		if c.Kind == workspace.Modified {
+			one.Was = &jsonChangeInfo{c.Was.Type, c.Was.Size, octal(c.Was.Mode)}
+		}
+		list = append(list, one)
+	}
+	j.Changes = &list
+	if commit {
+		j.Committed = &r.committed
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+func shellMain(args []string) (int, error) {
+	var o options
+	args, err := o.parse("shell", args)
+	if err != nil {
+		return 0, err
+	}
+	if len(args) > 0 {
+		return 0, fmt.Errorf("shell: takes no program; that is tegmen run")
+	}
+	if !isTerminal(os.Stdin) {
+		return 0, fmt.Errorf("shell: needs a terminal, and standard input is none")
+	}
+	o.interactive, o.tty = true, true
+	if o.spec.Limits.Wall == 0 {
+		o.spec.Limits.Wall = engine.Unlimited // whoever sits there will end it
+	}
+	// Every shell replaces $PWD in it; one of the user's own comes later and wins.
+	o.spec.Env = append([]string{"PS1=" + prompt(o.spec.Name)}, o.spec.Env...)
+	res, err := o.run(pickShell)
+	if err != nil {
+		return 0, err
+	}
+	return o.report(res)
+}
+
+// prompt shows that this is not the host's shell.
+func prompt(name string) string {
+	if name == "" {
+		name = "tegmen"
+	}
+	return "[" + name + "] $PWD $ "
+}
+
+// pickShell prefers bash, without the settings of people whose home this is not:
+// they would replace the prompt.
+func pickShell(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
+	var none *engine.ExecError
+	_, err := box.CommandContext(ctx, "bash", "-c", ":").Run()
+	switch {
+	case errors.As(err, &none):
+		return box.CommandContext(ctx, "sh", "-i"), nil
+	case err != nil:
+		return nil, err
+	}
+	return box.CommandContext(ctx, "bash", "--noprofile", "--norc", "-i"), nil
+}
