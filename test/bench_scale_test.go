@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // heap compares a host process that has touched 1 GiB with one that has not:
@@ -30,6 +32,50 @@ func (w *bench) heap() []row {
 func (w *bench) mounts() []row {
 	m := w.hosts([]string{"0", "1000", w.dir}, []string{"0", "0", w.dir})
 	return []row{{"start with 1,000 more mounts on the host", "without", m[0], m[1], 1.1}}
+}
+
+// BenchmarkLimits is what limits cost a start: those of the zero Spec, by a cgroup
+// or a watchdog, against none but the kernel's own.
+func BenchmarkLimits(b *testing.B) {
+	testenv.Need(b, testenv.UserNS)
+	w := newBench(b)
+	for _, r := range w.limits() {
+		b.Log(r)
+	}
+}
+
+func (w *bench) limits() (rows []row) {
+	for _, o := range []struct {
+		what    string
+		options engine.Options
+	}{{"prepared ahead", engine.Options{}}, {"nothing prepared", engine.Options{NoTemplates: true}}} {
+		eng, err := engine.Open(o.options)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Cleanup(func() { _ = eng.Close() })
+		limited, none := w.spec(), w.spec()
+		none.Limits = engine.Limits{Memory: engine.Unlimited, Pids: engine.Unlimited, CPUTime: engine.Unlimited}
+		var plans [2]*engine.Plan
+		var by string
+		for i, s := range []engine.Spec{limited, none} {
+			if plans[i], err = eng.Compile(s); err != nil {
+				w.Fatal(err)
+			}
+			for _, l := range plans[i].Limits {
+				if l.Name == "memory" && l.Enforcer != "" {
+					by = l.Enforcer
+				}
+			}
+		}
+		m := contest(100, func() { w.whole(eng, plans[0]) }, func() { w.whole(eng, plans[1]) })
+		rows = append(rows, row{"start with limits by " + by + ", " + o.what, "without", m[0], m[1], 0})
+		box := start(w, eng, limited)
+		free := start(w, eng, none)
+		m = contest(200, func() { w.run(box) }, func() { w.run(free) })
+		rows = append(rows, row{"command in a ready sandbox with limits by " + by, "without", m[0], m[1], 0})
+	}
+	return rows
 }
 
 // hosts runs copies of this binary in turn and returns the median of what

@@ -38,18 +38,23 @@ func TestHostExecutableIsOutOfReach(t *testing.T) {
 
 func TestNoUserNamespaceInside(t *testing.T) {
 	eng := open(t)
-	for range 2 { // from nothing, and from a template
-		box := start(t, eng, engine.Spec{User: &engine.User{}})
-		res := run(t, box, "unshare", "-U", "true")
-		if got := string(res.Stderr); res.Outcome != engine.Exit || !strings.Contains(got, "No space left on device") {
-			t.Errorf("%s, stderr %q; want ENOSPC", res.Outcome, got)
+	for _, c := range []struct {
+		filter engine.Seccomp
+		want   string
+	}{{engine.Seccomp{}, "Operation not permitted"}, {off, "No space left on device"}} {
+		for range 2 { // from nothing, and from a template
+			box := start(t, eng, engine.Spec{User: &engine.User{}, Seccomp: c.filter})
+			res := run(t, box, "unshare", "-U", "true")
+			if got := string(res.Stderr); res.Outcome != engine.Exit || !strings.Contains(got, c.want) {
+				t.Errorf("%s, stderr %q; want %s", res.Outcome, got, c.want)
+			}
 		}
 	}
 }
 
 // A guest does not find what is in the session keyring of the host.
 func TestKeyringIsNotShared(t *testing.T) {
-	box := sandbox(t, engine.Spec{})
+	box := sandbox(t, engine.Spec{Seccomp: off})
 	runtime.LockOSThread() // for good: the keyring is the thread's, and ends with it
 	if _, err := unix.KeyctlJoinSessionKeyring("tegmen-test"); err != nil {
 		t.Skipf("needs session keyrings: %v", err)
@@ -73,11 +78,12 @@ print("found" if r >= 0 else errno.errorcode[ctypes.get_errno()])`)
 // A guest that traces a command from one of its threads, and never asks for its
 // end, cannot keep that from the host.
 func TestTracerCannotHoldBackAnEnd(t *testing.T) {
-	box := sandbox(t, engine.Spec{Keep: true})
+	box := start(t, unfiltered(t), engine.Spec{Keep: true, Seccomp: off})
 	tracer := box.Command("python3", "-c", `
 import ctypes, os, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 def seize():
+    open("/tmp/looking", "w").close()
     while True:
         for pid in os.listdir("/proc"):
             try: cmd = open("/proc/%s/cmdline" % pid, "rb").read()
@@ -89,6 +95,7 @@ threading.Thread(target=seize).start()`)
 	if err := tracer.Start(); err != nil {
 		t.Fatal(err)
 	}
+	output(t, box, "until [ -e /tmp/looking ]; do :; done") // an interpreter may take longer to start than the victim lives
 	victim := box.Command("sleep", "2.5")
 	victim.Wall = 20 * time.Second
 	if err := victim.Start(); err != nil {
@@ -109,9 +116,9 @@ threading.Thread(target=seize).start()`)
 // pid 1 cannot be traced, read or ended, at no time: the first command of a
 // sandbox tries, when pid 1 has hardly begun to run.
 func TestPid1IsOutOfReach(t *testing.T) {
-	eng := open(t)
+	eng := unfiltered(t)
 	for range 20 {
-		box := start(t, eng, engine.Spec{User: &engine.User{}})
+		box := start(t, eng, engine.Spec{User: &engine.User{}, Seccomp: off})
 		res := run(t, box, "python3", "-c", `
 import ctypes, errno, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
@@ -161,5 +168,34 @@ func TestStandardStreamsLeadNowhere(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(res.Stderr), "pipe:") {
 			t.Errorf("%s: %+v, %v; want a pipe in its place", name, res, err)
 		}
+	}
+}
+
+// A child that a guest gives this process is reaped by it, or it would keep the
+// sandbox from ending.
+func TestStraysDoNotKeepASandboxFromEnding(t *testing.T) {
+	box := sandbox(t, engine.Spec{Seccomp: off})
+	res := run(t, box, "python3", "-c", `
+import ctypes, os
+libc = ctypes.CDLL(None)
+for _ in range(3):
+    if libc.syscall(`+strconv.Itoa(unix.SYS_CLONE)+`, 0x8000 | 17, 0, 0, 0, 0) == 0: os._exit(0) # CLONE_PARENT
+other = os.fork()
+if other == 0:
+    if libc.syscall(`+strconv.Itoa(unix.SYS_CLONE)+`, 0x8000 | 17, 0, 0, 0, 0) == 0: os._exit(0)
+    os._exit(0)
+print("made")`)
+	if res.Outcome != engine.OK || string(res.Stdout) != "made\n" {
+		t.Fatalf("%s, stdout %q, stderr %s", res.Outcome, res.Stdout, res.Stderr)
+	}
+	ended := make(chan error)
+	go func() { ended <- box.Close() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the sandbox does not end")
 	}
 }

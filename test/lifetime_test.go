@@ -5,13 +5,14 @@ package test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,15 +109,20 @@ func TestOutputHeldOpenIsReported(t *testing.T) {
 	if res := run(t, box, "sh", "-c", "sleep 1000 & echo hi"); !res.Detached || string(res.Stdout) != "hi\n" {
 		t.Errorf("detached %v, stdout %q", res.Detached, res.Stdout)
 	}
-	if res := run(t, box, "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo hi"); res.Detached {
+	// The shell goes only when what it leaves behind has let the output go.
+	if res := run(t, box, "sh", "-c", "{ >$TMPDIR/apart; exec sleep 1000; } >/dev/null 2>&1 & until [ -e $TMPDIR/apart ]; do :; done; echo hi"); res.Detached {
 		t.Error("detached, though nothing holds the output")
 	}
 	// However short the delay: what was written before the end is there.
 	for i := range 50 {
 		cmd := box.Command("sh", "-c", "sleep 1000 & echo hi")
 		cmd.WaitDelay = 1
-		if res, err := cmd.Run(); err != nil || string(res.Stdout) != "hi\n" {
-			t.Fatalf("run %d: %q, %v", i, res.Stdout, err)
+		res, err := cmd.Run()
+		if err != nil {
+			t.Fatalf("run %d: %v", i, err)
+		}
+		if string(res.Stdout) != "hi\n" {
+			t.Fatalf("run %d: %q", i, res.Stdout)
 		}
 	}
 }
@@ -125,7 +131,7 @@ func TestTimeoutEndsTheSandbox(t *testing.T) {
 	box := sandbox(t, engine.Spec{})
 	mark := marker(100)
 	cmd := box.Command("sh", "-c", "echo partial; sleep "+mark)
-	cmd.Wall = 200 * time.Millisecond
+	cmd.Wall = 1500 * time.Millisecond // from Start on: an emulated machine takes half a second to start it
 	res, err := cmd.Run()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +192,44 @@ func TestKeepKillsOnlyTheTree(t *testing.T) {
 	}
 }
 
+// Sandboxes of the same user that end meanwhile do not take one with them that
+// is to live on: for a moment nobody can tell whose their processes are.
+func TestKeepBesideSandboxesThatEnd(t *testing.T) {
+	eng := open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	for range 2 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				box, err := eng.Start(context.Background(), onRung(engine.Spec{}))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := box.Command("sh", "-c", "sleep 1000 & sleep 0.01").Run(); err != nil {
+					t.Error(err)
+				}
+				if err := box.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 50 {
+		box := start(t, eng, engine.Spec{Keep: true})
+		cmd := box.Command("sleep", "1000")
+		cmd.Wall = 20 * time.Millisecond
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.Timeout {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if res, err := box.Command("true").Run(); err != nil || res.Outcome != engine.OK {
+			t.Errorf("afterwards: %+v, %v", res, err)
+		}
+	}
+	cancel()
+	others.Wait()
+}
+
 // A command started while its sandbox ends runs there or not at all: never in
 // another sandbox that has got a number of its.
 func TestStartsWhileSandboxesEnd(t *testing.T) {
@@ -232,11 +276,16 @@ func TestCanceledBeforeStart(t *testing.T) {
 // until it is killed.
 func hostToBeKilled() {
 	mark := os.Args[1]
-	eng, err := engine.Open(engine.Options{})
+	var o engine.Options
+	if bare {
+		h := bareHost()
+		o.Host = &h
+	}
+	eng, err := engine.Open(o)
 	if err != nil {
 		panic(err)
 	}
-	spec := engine.Spec{Name: "killed-" + mark, Keep: true}
+	spec := onRung(engine.Spec{Name: "killed-" + mark, Keep: true})
 	for i := range 2 {
 		go func() {
 			for {
@@ -267,16 +316,7 @@ func TestNothingSurvivesTheHost(t *testing.T) {
 	testenv.Need(t, testenv.UserNS)
 	for i := range 8 {
 		mark := marker(300 + i)
-		host := exec.Command("/proc/self/exe", mark)
-		host.Env = append(os.Environ(), "TEGMEN_TEST_HELPER=host")
-		host.Stderr = os.Stderr
-		out, err := host.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := host.Start(); err != nil {
-			t.Fatal(err)
-		}
+		host, out := startHelper(t, "host", mark)
 		// Killed after a number of starts, so at another point each time.
 		if _, err := io.ReadFull(out, make([]byte, len("started\n")*(1+i))); err != nil {
 			t.Fatal(err)
@@ -287,5 +327,36 @@ func TestNothingSurvivesTheHost(t *testing.T) {
 		}
 		_ = host.Wait() // killed
 		gone(t, mark)
+	}
+}
+
+// A signal to the group reaches what a shell waits for; one to the command does
+// not.
+func TestSignalGroup(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	cmd := box.CommandContext(within(t, time.Minute), "sh", "-c", "sh -c 'echo ready; exec sleep 1000'; echo after") // waits already when it says so
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.SignalGroup(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	res, err := cmd.Wait()
+	rest, _ := io.ReadAll(r)
+	if err != nil || res.Outcome != engine.Signaled || res.Signal != syscall.SIGINT || len(rest) > 0 {
+		t.Errorf("%v, %+v, and it went on with %q", err, res, rest)
+	}
+	if err := cmd.SignalGroup(syscall.SIGINT); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("after its end: %v", err)
 	}
 }

@@ -25,6 +25,13 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	example, err := os.ReadFile("../example/tools/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, shown, ok := bytes.Cut(example, []byte("package main\n\n")); !ok || !strings.Contains(string(readme), "```go\n"+string(shown)+"```\n") {
+		t.Error("the README does not show example/tools/main.go as it is")
+	}
 	bin := commandDir(t)
 	blocks := strings.Split(string(readme), "```console\n")[1:]
 	if len(blocks) < 2 {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/engine"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts in testdata/cli expect")
@@ -41,8 +43,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		ContinueOnError:     true,
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Getuid() == 0, nil
+			case "cgroup":
+				h, err := engine.ProbeHost()
+				return h.Cgroup.Has("cpu", "memory", "pids"), err
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -83,7 +89,7 @@ func commandDir(t testing.TB) string {
 
 // goBuild builds as the Makefile does: static and small.
 func goBuild(out, what string) *exec.Cmd {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, what)
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", out, what)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return cmd
 }

@@ -229,3 +229,12 @@ func TestTerminalInterrupts(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+// A guest can open its own output again by name, also where the engine is root.
+func TestOutputByName(t *testing.T) {
+	box := sandbox(t, engine.Spec{})
+	res := run(t, box, "sh", "-c", "echo out >/dev/stdout; echo err >/dev/stderr; echo out | tee /dev/stderr")
+	if string(res.Stdout) != "out\nout\n" || string(res.Stderr) != "err\nout\n" {
+		t.Errorf("stdout %q, stderr %q", res.Stdout, res.Stderr)
+	}
+}

@@ -32,7 +32,18 @@ const (
 // command runs a module. The terminal report and the file complement one
 // another: a test that failed in a subtest only has no entry in the file.
 func command(module string) []string {
-	return []string{"python3", "-m", "test", "-v", "--junit-xml", resultFile, module}
+	c := []string{"python3", "-m", "test", "-v", "--junit-xml", resultFile}
+	for _, pattern := range ignored[module] {
+		c = append(c, "--ignore", pattern)
+	}
+	return append(c, module)
+}
+
+// ignored are tests that are not run on either side.
+var ignored = map[string][]string{
+	// The filter has no UDP-Lite, which these take for granted, and then an
+	// error in their servers breaks the runner of all others.
+	"test_socket": {"*UDPLITE*"},
 }
 
 const resultFile = "result.xml"

@@ -1,0 +1,181 @@
+//go:build linux
+
+package test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/seccomp"
+)
+
+var bareSpec = engine.Spec{Keep: true, Degrade: []engine.Protection{engine.ProtectNamespaces}}
+
+func TestBareFiles(t *testing.T) {
+	ws := testenv.Dir(t)
+	if os.Geteuid() == 0 {
+		if err := os.Chown(ws, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := filepath.Join(testenv.Dir(t), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := bareSpec
+	s.FS.Workspace = ws
+	box := start(t, bareEngine(t), s)
+	for _, c := range []struct{ script, want string }{
+		{"pwd", ws},
+		{"mkdir a b && echo x >a/f && mv a/f b/g && ln b/g a/h && cat a/h", "x"},
+		{"cat " + secret + " 2>&1", "cat: " + secret + ": Permission denied"},
+		{"echo y >$TMPDIR/f && cat $TMPDIR/f && cd ~ && cat f", "y y"},
+		{"ls /tmp 2>&1", "ls: cannot open directory '/tmp': Permission denied"},
+		{"touch /usr/x 2>&1 | grep -c denied", "1"},
+		{"python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"hi\"); print(b.recv(2).decode())'", "hi"},
+		{"python3 -B -c pass 2>&1", ""},
+		{"kill -0 $PPID 2>&1", "sh: 1: kill: Operation not permitted"},
+	} {
+		res := run(t, box, "sh", "-c", c.script)
+		if got := strings.Join(strings.Fields(string(res.Stdout)+string(res.Stderr)), " "); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.script, got, c.want)
+		}
+	}
+}
+
+func TestBareRefuses(t *testing.T) {
+	eng := bareEngine(t)
+	old := bareHost()
+	old.Landlock = 5
+	for _, c := range []struct {
+		name string
+		with func(*engine.Spec)
+	}{
+		{"root", func(s *engine.Spec) { s.FS.Root = "/usr" }},
+		{"hostname", func(s *engine.Spec) { s.Hostname = "h" }},
+		{"mount elsewhere", func(s *engine.Spec) { s.FS.Mounts = []engine.Mount{bind("/usr", "/x")} }},
+		{"tmpfs", func(s *engine.Spec) { s.FS.Mounts = []engine.Mount{{Type: engine.MountTmpfs, Target: "/x"}} }},
+		{"no filter", func(s *engine.Spec) { s.Seccomp = off }},
+	} {
+		s := bareSpec
+		c.with(&s)
+		if _, err := eng.Compile(s); !errors.Is(err, engine.ErrUnsupported) {
+			t.Errorf("%s: got %v, want ErrUnsupported", c.name, err)
+		}
+	}
+	if _, err := engine.Compile(bareSpec, old); !errors.Is(err, engine.ErrUnsupported) || !strings.Contains(err.Error(), "6.12") {
+		t.Errorf("an old Landlock: %v", err)
+	}
+	// Where there are namespaces, to accept to be without changes nothing.
+	h := bareHost()
+	h.TryNamespaces = nil
+	if p, err := engine.Compile(bareSpec, h); err != nil || len(p.Dropped) > 0 {
+		t.Errorf("with namespaces: %v, %v", p, err)
+	}
+}
+
+// What a host that was killed has left is removed by the next.
+func TestBareDirectoriesAreSwept(t *testing.T) {
+	temp := testenv.Dir(t)
+	t.Setenv("TMPDIR", temp)
+	left := filepath.Join(temp, "tegmen-bare-left")
+	if err := os.MkdirAll(filepath.Join(left, "tmp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(left, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eng := bareEngine(t)
+	one := start(t, eng, bareSpec)
+	two := start(t, bareEngine(t), bareSpec) // another engine finds the first one's, which is in use
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+	for _, box := range []*engine.Sandbox{one, two} {
+		if res := run(t, box, "touch", "f"); res.Outcome != engine.OK {
+			t.Errorf("%s, stderr %s", res.Outcome, res.Stderr)
+		}
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, err := os.ReadDir(temp); err != nil || len(names) > 0 {
+		t.Errorf("left: %v, %v", names, err)
+	}
+}
+
+// In a container as docker makes them, namespaces and clone3 are refused; the
+// command says so, and goes on without where that is accepted.
+func TestInAContainer(t *testing.T) {
+	testenv.Need(t, testenv.Landlock(6), testenv.Program("go"))
+	p, err := seccomp.Parse(testenv.DockerProfile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng := open(t)
+	tegmen, err := filepath.EvalSymlinks(filepath.Join(commandDir(t), "tegmen")) // one that was built before is a link
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(tegmen)
+	plan, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p}, FS: engine.FS{Mounts: []engine.Mount{bind(dir, "/opt/bin")}}})
+	if errors.Is(err, seccomp.ErrNoCompiler) {
+		testenv.Need(t, testenv.Libseccomp(err))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err := eng.StartPlan(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer container.Close()
+	res := run(t, container, "/opt/bin/tegmen", "run", "--", "true")
+	if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 || !strings.Contains(got, "namespaces") {
+		t.Errorf("exit code %d, stderr %q; want one line about namespaces", res.ExitCode, got)
+	}
+	res = run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c", "pwd; sleep 1000 & cat /workspace/x; echo $?")
+	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n1\n") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
+	}
+	if got := string(res.Stderr); !strings.Contains(got, "tegmen: ran without namespaces: ") {
+		t.Errorf("stderr %q: want what was lost", got)
+	}
+	if res := run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
+		t.Errorf("left behind: %s", res.Stdout)
+	}
+}
+
+// Orphans go to the nearest subreaper, which a guest can be: its own end, in
+// turn, passes them on to the reaper, and none is lost.
+func TestSubreapersDoNotHideATree(t *testing.T) {
+	mark := marker(900)
+	box := start(t, bareEngine(t), bareSpec)
+	res := run(t, box, "python3", "-c", `
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+def nest(depth):
+    libc.prctl(36, 1, 0, 0, 0) # PR_SET_CHILD_SUBREAPER
+    if os.fork(): return
+    os.setsid()
+    if depth: nest(depth - 1)
+    else: os.execvp("sleep", ["sleep", sys.argv[1]])
+nest(5)`, mark)
+	if res.Outcome != engine.OK {
+		t.Fatalf("%s, stderr %s", res.Outcome, res.Stderr)
+	}
+	runs(t, mark)
+	if err := box.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := alive(t, mark); len(left) > 0 {
+		t.Errorf("alive after Close: %v", left)
+	}
+}

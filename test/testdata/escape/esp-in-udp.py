@@ -1,0 +1,12 @@
+# what: UDP_ENCAP of a UDP socket, too short to be taken
+# stops: CVE-2026-43284 (Dirty Frag)
+# row: sockets
+# outside: EINVAL
+# inside: ENOPROTOOPT
+# landlock: EPERM
+
+from lib.probe import *
+
+with act():
+    with socket.socket(type=socket.SOCK_DGRAM) as s:
+        call("setsockopt", s.fileno(), 17, 100, b"", 0)

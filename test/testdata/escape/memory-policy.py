@@ -1,0 +1,10 @@
+# what: set_mempolicy, mbind, migrate_pages, move_pages
+# stops: moving the memory of others; code that is rarely run
+# row: kernel interfaces
+# outside: ok EINVAL ENOSYS (a kernel without NUMA)
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+calls("set_mempolicy", "mbind", "migrate_pages", "move_pages", "set_mempolicy_home_node", args=(0, 0, 0, 0, 0, 0))

@@ -1,0 +1,12 @@
+# what: mount: a bind of a directory
+# stops: covering what others rely on
+# row: namespaces and mounts
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+userns(CLONE_NEWNS)
+with act():
+    call("mount", b"/usr", b"/tmp", 0, 0x1000, 0)

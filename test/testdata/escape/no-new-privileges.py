@@ -1,0 +1,15 @@
+# what: programs that give privileges
+# stops: all setuid mistakes (CVE-2017-5180 and others)
+# row: privileges
+# outside: ok
+# inside: locked
+# landlock: locked
+
+from lib.probe import *
+
+with act():
+    if status("NoNewPrivs") == ["1"]:
+        with contextlib.suppress(OSError):
+            call("prctl", 38, 0, 0, 0, 0)
+        if status("NoNewPrivs") == ["1"]:
+            raise Word("locked")

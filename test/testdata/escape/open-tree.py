@@ -1,0 +1,12 @@
+# what: open_tree: a copy of a mount
+# stops: mounts that are nowhere
+# row: namespaces and mounts
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+userns(CLONE_NEWNS)
+with act():
+    os.close(call("open_tree", AT_FDCWD, b"/usr", 1))

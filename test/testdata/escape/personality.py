@@ -1,0 +1,11 @@
+# what: personality: executable data, page zero, the old layout of memory
+# stops: undoing what makes bugs hard to use
+# row: kernel interfaces
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+each(READ_IMPLIES_EXEC=lambda: call("personality", 0x0400000), ADDR_COMPAT_LAYOUT=lambda: call("personality", 0x0200000),
+     MMAP_PAGE_ZERO=lambda: call("personality", 0x0100000))

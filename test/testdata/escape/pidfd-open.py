@@ -1,0 +1,11 @@
+# what: pidfd_open of a process of the host
+# stops: what a pidfd leads to: pidfd_getfd, setns
+# row: processes
+# outside: ok
+# inside: ESRCH
+# landlock: ok (not stopped: it gives no more than the number)
+
+from lib.probe import *
+
+with act():
+    os.close(call("pidfd_open", int(host("PID")), 0))

@@ -1,0 +1,11 @@
+# what: reboot, with numbers that it would refuse
+# stops: turning the machine off
+# row: kernel entry
+# outside: EPERM EINVAL (takes root)
+# inside: SIGSYS
+# landlock: SIGSYS
+
+from lib.probe import *
+
+with act():
+    call("reboot", 0, 0, 0, 0)

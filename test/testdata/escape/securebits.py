@@ -1,0 +1,12 @@
+# what: securebits
+# stops: root without the privileges of root turned back
+# row: privileges
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+userns()
+with act():
+    call("prctl", 28, 0, 0, 0, 0)  # PR_SET_SECUREBITS

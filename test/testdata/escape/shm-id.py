@@ -1,0 +1,11 @@
+# what: shmat: a segment of the host by its id
+# stops: memory in common with programs of the host
+# row: IPC
+# outside: ok
+# inside: EINVAL EIDRM
+# landlock: EPERM
+
+from lib.probe import *
+
+with act():
+    call("shmat", int(host("SHM")), 0, 0o10000)

@@ -1,0 +1,12 @@
+# what: TIOCLINUX with garbage in the upper half of the number
+# stops: filters that compare 64 bits where the kernel takes 32
+# row: terminals
+# outside: ENOTTY
+# inside: EPERM
+# landlock: EPERM
+# needs: own-terminal
+
+from lib.probe import *
+
+with act():
+    call("ioctl", 0, UPPER | TIOCLINUX, b"\3")

@@ -1,0 +1,15 @@
+# what: umount2 of a mount point of one's own
+# stops: uncovering what is masked
+# row: namespaces and mounts
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+userns(CLONE_NEWNS)
+
+with act():
+    with contextlib.suppress(OSError):
+        call("mount", b"none", b"/tmp", b"tmpfs", 0, 0)
+    call("umount2", b"/tmp", 2)

@@ -1,0 +1,12 @@
+# what: unshare: every other kind of namespace
+# stops: CVE-2022-0492, CVE-2021-22555
+# row: namespaces and mounts
+# outside: ok
+# inside: EPERM
+# landlock: EPERM
+
+from lib.probe import *
+
+userns()
+flags = dict(mnt=CLONE_NEWNS, net=CLONE_NEWNET, ipc=CLONE_NEWIPC, uts=CLONE_NEWUTS, pid=CLONE_NEWPID, cgroup=CLONE_NEWCGROUP, time=CLONE_NEWTIME)
+each(**{name: lambda flag=flag: call("unshare", flag) for name, flag in flags.items()})

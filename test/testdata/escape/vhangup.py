@@ -1,0 +1,12 @@
+# what: vhangup
+# stops: cutting a terminal off
+# row: kernel interfaces
+# outside: EPERM (takes root)
+# inside: EPERM
+# landlock: EPERM
+# same: it takes root everywhere
+
+from lib.probe import *
+
+with act():
+    call("vhangup")
