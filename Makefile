@@ -9,26 +9,52 @@ build:
 ## test: everything, as the calling user; installs what the tests use
 .PHONY: test
 test: deps
-	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -p 1 -timeout 15m ./...
+	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -p 1 -timeout 15m ./...
+	$(MAKE) rung
+
+## rung: the tests again that hold where there are no namespaces
+.PHONY: rung
+rung: deps
+	TEGMEN_TEST_RUNG=landlock TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -timeout 10m ./test \
+		-run 'Survive|Timeout|KeepKills|Held|Starts|Canceled|Output|Truncation|Bytes|Streams|Command|Writer|Concurrent|Terminal|^TestCode|^TestSession|Outcomes|Lost|CPUTime|Usage|Bare|AuditUnder'
+
+# With libseccomp there, policies of one's own are tested, too.
+TAGS = $$(pkg-config --exists libseccomp 2>/dev/null && echo -tags libseccomp)
 
 # What has to be there on a machine that is set up, so that no test is skipped
 # for want of it.
-REQUIRE = userns,go,python3,sh,bwrap,unshare,gcc,make,git
+REQUIRE = userns,landlock,libseccomp,go,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity
 
 ## deps: programs that tests run inside sandboxes or measure against (Debian)
 .PHONY: deps
 deps:
 	@./test/deps.sh
 
-## race: the tests with the race detector
+## vm: tests inside emulated machines with Debian's kernels, which have cgroup v2 alone (12 minutes at most)
+KERNELS = 6.1 6.12
+.PHONY: vm
+vm:
+	./test/deps.sh qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm busctl:systemd "dbus-daemon:dbus dbus-user-session"
+	$(GO) run ./test/vm -timeout 10m -kernels '$(KERNELS)'
+	$(GO) run ./test/vm -timeout 2m -kernels 6.12 -arch arm64
+
+## race: tests with the race detector; of ./test those in which the engine does several things at once
 .PHONY: race
 race:
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./engine ./internal/... ./ns ./rootfs ./test
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./agent ./broker ./cgroup ./engine ./guest ./internal/... ./ns ./rootfs ./workspace
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./test \
+		-run 'Many|Concurrent|Beside|AtOnce|Session|Close|Keep|Cancel|Timeout|Lost|Stream|Output|Orphans|Outcome|OverlayBusy|OverlayInMotion|Cgroup|^TestCode|AgentShell|Starts|Hostile'
 
 ## compat: CPython's own tests and real work, inside and outside; prints a table
 .PHONY: compat
 compat: deps
 	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 20m -v ./test/compat
+
+## strangers: stress-ng and trinity do their worst inside, for minutes
+STRANGERS_TIME = 2m
+.PHONY: strangers
+strangers: deps
+	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 30m -v -run TestStrangers ./test -args -strangers-time $(STRANGERS_TIME)
 
 ## bench: measurements against peers in the same run; prints a table
 .PHONY: bench
@@ -42,7 +68,7 @@ bench: deps
 cross:
 	for os in linux darwin; do for arch in amd64 arm64; do \
 		echo "$$os/$$arch" && CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) vet ./... || exit 1; done; done
-	CGO_ENABLED=1 $(GO) vet ./...
+	CGO_ENABLED=1 $(GO) vet $(TAGS) ./...
 
 ## lint: formatting and vet
 .PHONY: lint
@@ -53,12 +79,24 @@ lint:
 ## golden: rewrite the golden files, to be reviewed
 .PHONY: golden
 golden:
-	$(GO) test . ./engine ./ns ./test -run 'Golden|Linked|Scripts' -update
+	$(GO) test . ./engine ./ns ./seccomp ./test -run 'Golden|Linked|Scripts' -update
+
+## generate: compile the built-in seccomp profiles again (needs libseccomp-dev)
+.PHONY: generate
+generate:
+	CGO_ENABLED=1 $(GO) generate ./seccomp
 
 ## fuzz: each fuzz target for half a minute
 .PHONY: fuzz
 fuzz:
+	$(GO) test ./internal/lines -fuzz FuzzLines -fuzztime 30s
+	$(GO) test ./internal/sample -fuzz FuzzParse -fuzztime 30s
+	$(GO) test ./broker -fuzz FuzzDialogue -fuzztime 30s
 	$(GO) test ./cmd/tegmen -fuzz FuzzFlags -fuzztime 30s
+	$(GO) test ./cmd/tegmen -fuzz FuzzTools -fuzztime 30s
+	$(GO) test $(TAGS) ./seccomp -fuzz FuzzParse -fuzztime 30s
+	$(GO) test ./seccomp -fuzz FuzzLower -fuzztime 30s
+	$(GO) test ./workspace -fuzz FuzzLayers -fuzztime 30s
 
 .PHONY: help
 help:
