@@ -49,13 +49,15 @@ var machines = map[string]struct{ qemu, board, cpu, console string }{
 
 // boot runs one machine until all jobs are done, and passes on each event. Only
 // what the guest says counts: QEMU's own status is 0 also after a panic.
-func boot(ctx context.Context, k kernel, init, parameters string, o orders, on func(event)) error {
+func (l *lane) boot(k kernel, parameters string, o orders, on func(event)) error {
+	ctx, stop := context.WithTimeoutCause(l.ctx, l.timeout, fmt.Errorf("not done in %v", l.timeout))
+	defer stop()
 	dir, err := os.MkdirTemp("", "tegmen-vm-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	archive, err := initrd(k, init, o)
+	archive, err := initrd(k, l.init, o)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,11 @@ func main() {
 	parameters := flag.String("append", "", "for one binary: parameters of the kernel")
 	flag.StringVar(&l.arch, "arch", runtime.GOARCH, "amd64 or arm64; the host's programs do not run in a machine of the other")
 	flag.StringVar(&l.cache, "cache", "bin/vm", "directory for kernels and test binaries")
-	timeout := flag.Duration("timeout", 12*time.Minute, "for all of it")
+	flag.DurationVar(&l.timeout, "timeout", 15*time.Minute, "for each machine")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	l.ctx, stop = context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done in %v", *timeout))
-	defer stop()
+	l.ctx = ctx
 	err := l.prepare()
 	if err == nil && flag.NArg() > 0 {
 		one.Args = flag.Args()[1:]
@@ -71,6 +70,7 @@ type lane struct {
 	ctx           context.Context
 	module, cache string // absolute
 	arch, init    string // of the guest: its architecture, and this program for it
+	timeout       time.Duration
 }
 
 func (l *lane) prepare() (err error) {
@@ -119,7 +119,7 @@ func (l *lane) single(kernels []string, j job, program, parameters string) (err 
 		if err != nil {
 			return err
 		}
-		err = boot(l.ctx, k, l.init, parameters, orders{Module: l.module, Jobs: []job{j}}, func(e event) {
+		err = l.boot(k, parameters, orders{Module: l.module, Jobs: []job{j}}, func(e event) {
 			fmt.Print(e.Output)
 			if e.Ended && e.Code != 0 {
 				errs = append(errs, fmt.Errorf("%s: exit status %d", version, e.Code))

@@ -109,7 +109,7 @@ func (l *lane) all(kernels []string) error {
 func (l *lane) report(k kernel, parameters string, jobs []job) error {
 	at, failed := 0, 0
 	var output []byte
-	err := boot(l.ctx, k, l.init, parameters, orders{Module: l.module, Jobs: jobs}, func(e event) {
+	err := l.boot(k, parameters, orders{Module: l.module, Jobs: jobs}, func(e event) {
 		output = append(output, e.Output...)
 		if !e.Ended {
 			return
