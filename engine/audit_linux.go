@@ -156,7 +156,7 @@ func (a *audit) answer(n notification) response {
 }
 
 // refused lists what has been refused so far.
-func (p *process) refused() []Refusal {
+func (p *linuxProcess) refused() []Refusal {
 	if p.audit == nil {
 		return nil
 	}

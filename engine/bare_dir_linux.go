@@ -19,7 +19,7 @@ const barePrefix = "tegmen-bare-"
 // privateDir makes a directory for one sandbox, with a tmp and a workspace in it
 // that are the guest's. It is locked as long as it is in use, so that those which
 // a killed host has left behind are known: see sweepBare.
-func (m *machine) privateDir(id identity) (dir string, lock *os.File, err error) {
+func (m *linuxMachine) privateDir(id identity) (dir string, lock *os.File, err error) {
 	temp, err := tempDir()
 	if err != nil {
 		return "", nil, err
@@ -49,7 +49,7 @@ func (m *machine) privateDir(id identity) (dir string, lock *os.File, err error)
 // tempDir is what no link leads to: to that rights are given.
 func tempDir() (string, error) { return filepath.EvalSymlinks(os.TempDir()) }
 
-func (m *machine) fill(dir string, id identity) error {
+func (m *linuxMachine) fill(dir string, id identity) error {
 	for _, d := range []string{"tmp", "workspace", "."} { // itself last: then it is the guest's
 		d = filepath.Join(dir, d)
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -108,7 +108,7 @@ func sweepBare(uid uint32) {
 }
 
 // private puts the sandbox's own directory where a plan has its placeholder.
-func (b *box) private(s string) string {
+func (b *linuxBox) private(s string) string {
 	if b.bare == nil {
 		return s
 	}
@@ -116,7 +116,7 @@ func (b *box) private(s string) string {
 }
 
 // confineBare is what of a command depends on the sandbox's own directory.
-func (b *box) confineBare(c *ns.Command) {
+func (b *linuxBox) confineBare(c *ns.Command) {
 	rules := *c.Landlock
 	rules.Rules = make([]ns.Grant, len(c.Landlock.Rules))
 	for i, g := range c.Landlock.Rules {

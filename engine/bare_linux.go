@@ -85,7 +85,7 @@ type bareBox struct {
 }
 
 // startBare makes the directory. There is no process yet.
-func (m *machine) startBare(p *Plan) (*box, error) {
+func (m *linuxMachine) startBare(p *Plan) (*linuxBox, error) {
 	s, err := m.spawner(p.ids)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (m *machine) startBare(p *Plan) (*box, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), removeTree(dir))
 	}
-	return &box{m: m, spawner: s, bare: &bareBox{dir: dir, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
+	return &linuxBox{m: m, spawner: s, bare: &bareBox{dir: dir, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
 }
 
 // kill ends every command's tree: each reaper kills its own.
@@ -126,7 +126,7 @@ func (b *bareBox) wait() error {
 }
 
 // exec starts a command with a reaper above it.
-func (b *bareBox) exec(parent *box, c ns.Command, p *process) error {
+func (b *bareBox) exec(parent *linuxBox, c ns.Command, p *linuxProcess) error {
 	b.mu.Lock()
 	if b.ended {
 		b.mu.Unlock()
@@ -190,7 +190,7 @@ func (b *bareBox) exec(parent *box, c ns.Command, p *process) error {
 }
 
 // watch reaps a reaper, which ends with the last process of its tree.
-func (b *bareBox) watch(parent *box, fd *os.File, pid int) {
+func (b *bareBox) watch(parent *linuxBox, fd *os.File, pid int) {
 	s, err := sample.OpenTree(pid)
 	parent.sampled.add(s, err)
 	b.mu.Lock()
@@ -213,7 +213,7 @@ func (b *bareBox) watch(parent *box, fd *os.File, pid int) {
 }
 
 // waitBare reads what the reaper reports of the command's end.
-func (p *process) waitBare() (status syscall.WaitStatus, usage syscall.Rusage, err error) {
+func (p *linuxProcess) waitBare() (status syscall.WaitStatus, usage syscall.Rusage, err error) {
 	report := make([]byte, 8+unsafe.Sizeof(usage))
 	_, err = io.ReadFull(p.status, report)
 	err = errors.Join(reported(err), p.status.Close(), p.pidfd.Close())

@@ -166,20 +166,20 @@ func (g *group) close() error {
 }
 
 // enter and leave are around what a command reads.
-func (b *box) enter() {
+func (b *linuxBox) enter() {
 	if b.group != nil {
 		b.group.readers.Add(1)
 	}
 }
 
-func (b *box) leave() {
+func (b *linuxBox) leave() {
 	if b.group != nil {
 		b.group.readers.Done()
 	}
 }
 
 // guard begins to look after a sandbox's limits.
-func (b *box) guard(s *Sandbox) {
+func (b *linuxBox) guard(s *Sandbox) {
 	switch {
 	case b.group != nil:
 		go b.mindMemory(s)
@@ -191,7 +191,7 @@ func (b *box) guard(s *Sandbox) {
 // mindMemory kills the rest when the kernel has killed one process for want of
 // memory, until the sandbox ends. memory.oom.group would do that, but must not be
 // set; see launch.Program.InCgroup.
-func (b *box) mindMemory(s *Sandbox) {
+func (b *linuxBox) mindMemory(s *Sandbox) {
 	var seen cgroup.Events
 	for b.group.Short(seen) {
 		now := b.group.Stat()
@@ -225,7 +225,7 @@ func (g *group) sweep() {
 }
 
 // measure is what the sandbox has used so far.
-func (b *box) measure() reading {
+func (b *linuxBox) measure() reading {
 	if b.group == nil {
 		return b.sampled.reading()
 	}
@@ -244,7 +244,7 @@ func (b *box) measure() reading {
 
 // full lists the private tmpfs that are full at present. Once pid 1 has ended
 // nothing can be said.
-func (b *box) full() (list []fullLimit) {
+func (b *linuxBox) full() (list []fullLimit) {
 	if b.bare != nil {
 		return nil
 	}

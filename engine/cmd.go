@@ -59,7 +59,7 @@ type Cmd struct {
 
 	sandbox  *Sandbox
 	ctx      context.Context
-	process  *process
+	process  process
 	whole    bool // from start to end in one: Run
 	started  time.Time
 	cause    atomic.Pointer[Outcome] // why the engine killed it
@@ -222,7 +222,7 @@ func (c *Cmd) start() error {
 
 // setProcess is what a kill takes from then on. One that has come before is made
 // up for.
-func (c *Cmd) setProcess(p *process) {
+func (c *Cmd) setProcess(p process) {
 	c.killing.Lock()
 	defer c.killing.Unlock()
 	c.process, c.begun = p, true

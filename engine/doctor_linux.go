@@ -14,7 +14,7 @@ import (
 // user namespace from 5.14 on.
 const firstKernel = "5.14"
 
-func (m *machine) diagnose() []Finding {
+func (m *linuxMachine) diagnose() []Finding {
 	var out []Finding
 	add := func(what string, ok bool, detail, remedy string) {
 		if ok {

@@ -35,7 +35,7 @@ type Options struct {
 // share. Its methods may be called concurrently.
 type Engine struct {
 	host    Host
-	machine *machine
+	machine machine
 
 	mu     sync.Mutex
 	boxes  map[*Sandbox]struct{}

@@ -11,7 +11,7 @@ import (
 )
 
 // explain turns an errno of a start that failed into what a user can act on.
-func (m *machine) explain(err error) error {
+func (m *linuxMachine) explain(err error) error {
 	err = m.reason(err)
 	var u *UnsupportedError
 	if errors.As(err, &u) && (u.Feature == userNamespaces || u.Feature == "clone3") && m.host.Landlock >= bareABI {
@@ -25,7 +25,7 @@ func (m *machine) explain(err error) error {
 const userNamespaces = "user namespaces"
 
 // reason runs only when a start has failed, so it may look around.
-func (m *machine) reason(err error) error {
+func (m *linuxMachine) reason(err error) error {
 	var step *StepError
 	if !errors.As(err, &step) {
 		return err

@@ -37,14 +37,8 @@ type heldDir struct {
 	sources    map[string]layout.Source // the ghosts that have been made
 }
 
-// start makes the plan's ghosts and the sandbox.
-func (m *machine) start(p *Plan) (*box, error) {
-	if p.overlaid() {
-		return m.startOverlaid(p)
-	}
-	if len(p.ghostDirs) == 0 {
-		return m.startOn(p)
-	}
+// startGuarded makes the plan's ghosts and the sandbox.
+func (m *linuxMachine) startGuarded(p *Plan) (*linuxBox, error) {
 	begin := time.Now()
 	g, err := m.makeGhosts(p)
 	if err != nil {
@@ -56,14 +50,14 @@ func (m *machine) start(p *Plan) (*box, error) {
 	if err != nil {
 		return nil, errors.Join(err, g.close())
 	}
-	b.ghosts, b.timing.Total = g, time.Since(begin)
+	b.ghosts, b.took.Total = g, time.Since(begin)
 	if g.janitor != nil {
 		g.janitor.Init.Set(b.pid)
 	}
 	return b, nil
 }
 
-func (m *machine) makeGhosts(p *Plan) (g *ghosts, err error) {
+func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 	g = new(ghosts)
 	defer func() {
 		if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// machine is the Linux side of an Engine: what all its sandboxes use.
-type machine struct {
+// linuxMachine is the Linux side of an Engine: what all its sandboxes use.
+type linuxMachine struct {
 	host      Host
 	templates *templates // nil: every sandbox is made from nothing
 	here      bool       // Options.CallersThread
@@ -43,11 +43,11 @@ type machine struct {
 	spawners map[launch.Identity]*launch.Spawner
 }
 
-func openMachine(h Host, o Options) (_ *machine, err error) {
+func openMachine(h Host, o Options) (_ machine, err error) {
 	if lent() {
 		return nil, invalid("setuid, setgid or with capabilities of its own: the caller would get at what is not the caller's; take these off the file")
 	}
-	m := &machine{host: h, cgroups: cgroups{place: h.Cgroup, ahead: !o.NoTemplates}, here: o.CallersThread, clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner)}
+	m := &linuxMachine{host: h, cgroups: cgroups{place: h.Cgroup, ahead: !o.NoTemplates}, here: o.CallersThread, clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
@@ -85,7 +85,7 @@ func openPath(path string) (*os.File, error) {
 }
 
 // close releases everything. The sandboxes have ended.
-func (m *machine) close() error {
+func (m *linuxMachine) close() error {
 	var errs []error
 	if m.templates != nil {
 		errs = append(errs, m.templates.close())
@@ -105,7 +105,7 @@ func (m *machine) close() error {
 }
 
 // spawner returns the thread that starts processes as the plan's host user.
-func (m *machine) spawner(id identity) (*launch.Spawner, error) {
+func (m *linuxMachine) spawner(id identity) (*launch.Spawner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := launch.Identity{UID: id.hostUID, GID: id.hostGID}
@@ -119,7 +119,7 @@ func (m *machine) spawner(id identity) (*launch.Spawner, error) {
 	return s, err
 }
 
-func (m *machine) newSpawner(id identity) (*launch.Spawner, error) {
+func (m *linuxMachine) newSpawner(id identity) (*launch.Spawner, error) {
 	switch {
 	case !m.host.Become && m.here:
 		return launch.HereSpawner()
@@ -129,7 +129,7 @@ func (m *machine) newSpawner(id identity) (*launch.Spawner, error) {
 	return launch.NewSpawner(&launch.Identity{UID: id.hostUID, GID: id.hostGID})
 }
 
-func (m *machine) config(p *Plan) ns.Config {
+func (m *linuxMachine) config(p *Plan) ns.Config {
 	return ns.Config{
 		Table:    p.table,
 		IDs:      p.ids.ns(),
@@ -140,15 +140,30 @@ func (m *machine) config(p *Plan) ns.Config {
 
 // sources opens the host trees of a table with the engine's privileges, where
 // it has more than the guest's user. The result is nil otherwise.
-func (m *machine) sources(t layout.Table) (*ns.Sources, error) {
+func (m *linuxMachine) sources(t layout.Table) (*ns.Sources, error) {
 	if !m.host.Mount || !m.host.Become {
 		return nil, nil
 	}
 	return ns.OpenSources(t)
 }
 
+func (m *linuxMachine) start(p *Plan) (box, error) {
+	start := m.startOn
+	switch {
+	case p.overlaid():
+		start = m.startOverlaid
+	case len(p.ghostDirs) > 0:
+		start = m.startGuarded
+	}
+	b, err := start(p)
+	if err != nil {
+		return nil, err // and no box that is nil
+	}
+	return b, nil
+}
+
 // startOn makes a sandbox on what is there.
-func (m *machine) startOn(p *Plan) (*box, error) {
+func (m *linuxMachine) startOn(p *Plan) (*linuxBox, error) {
 	if p.bare {
 		return m.startBare(p)
 	}
@@ -167,7 +182,7 @@ func (m *machine) startOn(p *Plan) (*box, error) {
 	return b, nil
 }
 
-func (m *machine) startIn(p *Plan, begin time.Time) (*box, error) {
+func (m *linuxMachine) startIn(p *Plan, begin time.Time) (*linuxBox, error) {
 	s, err := m.spawner(p.ids)
 	if err != nil {
 		return nil, err
@@ -190,7 +205,7 @@ func (m *machine) startIn(p *Plan, begin time.Time) (*box, error) {
 		return nil, m.explain(err)
 	}
 	end := launch.Cycles()
-	b := &box{m: m, spawner: s, pid: pid, over: make(chan struct{})}
+	b := &linuxBox{m: m, spawner: s, pid: pid, over: make(chan struct{})}
 	if b.pidfd, err = pidfdOpen(pid); err != nil {
 		return nil, errors.Join(err, unix.Kill(pid, unix.SIGKILL), launch.Reap(pid))
 	}
@@ -198,11 +213,11 @@ func (m *machine) startIn(p *Plan, begin time.Time) (*box, error) {
 		b.kill()
 		return nil, errors.Join(err, b.wait())
 	}
-	b.timing = m.timing(init.Program, end, begin)
+	b.took = m.timing(init.Program, end, begin)
 	return b, nil
 }
 
-func (m *machine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Init, int, error) {
+func (m *linuxMachine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Init, int, error) {
 	networkFD := -1
 	if n := t.networks.take(); n != nil {
 		defer n.Close()
@@ -217,7 +232,7 @@ func (m *machine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Ini
 	return init, pid, err
 }
 
-func (m *machine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {
+func (m *linuxMachine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {
 	c := m.config(p)
 	var err error
 	if c.Sources, err = m.sources(p.table); err != nil {
@@ -230,7 +245,7 @@ func (m *machine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {
 
 // timing adds up the steps of a program by phase. Each step lasts until the
 // next one begins, on whichever process; the last one until end.
-func (m *machine) timing(p *launch.Program, end uint64, begin time.Time) Timing {
+func (m *linuxMachine) timing(p *launch.Program, end uint64, begin time.Time) Timing {
 	rate := m.clock.Rate()
 	var by [launch.Exec + 1]time.Duration
 	stamps := p.Stamps()
@@ -248,13 +263,13 @@ func (m *machine) timing(p *launch.Program, end uint64, begin time.Time) Timing 
 	}
 }
 
-// box is a sandbox: its pid 1.
-type box struct {
-	m       *machine
+// linuxBox is a sandbox: its pid 1.
+type linuxBox struct {
+	m       *linuxMachine
 	spawner *launch.Spawner
 	pid     int
 	pidfd   *os.File
-	timing  Timing
+	took    Timing
 	bare    *bareBox // nil: it has namespaces
 	ghosts  *ghosts  // nil: none
 	group   *group   // nil: it has no cgroup
@@ -266,7 +281,7 @@ type box struct {
 }
 
 // kill ends everything in the sandbox.
-func (b *box) kill() {
+func (b *linuxBox) kill() {
 	if b.bare != nil {
 		b.bare.kill()
 		return
@@ -282,7 +297,7 @@ func (b *box) kill() {
 
 // dying tells whether pid 1 is past living: it waits for the last of the
 // others, which die with it, and only then is reaped.
-func (b *box) dying() bool {
+func (b *linuxBox) dying() bool {
 	if b.bare != nil {
 		return false
 	}
@@ -302,7 +317,7 @@ func (b *box) dying() bool {
 
 // wait returns when nothing is left of the sandbox. Commands in it are waited
 // for by others first: pid 1 ends after them.
-func (b *box) wait() error {
+func (b *linuxBox) wait() error {
 	if b.bare != nil {
 		return b.bare.wait()
 	}
@@ -311,3 +326,6 @@ func (b *box) wait() error {
 	b.sampled.close()
 	return errors.Join(err, b.pidfd.Close(), b.ghosts.close(), b.group.close())
 }
+
+func (b *linuxBox) timing() Timing   { return b.took }
+func (b *linuxBox) overlay() *layers { return b.layers }

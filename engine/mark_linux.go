@@ -48,7 +48,7 @@ func (m *mark) on(pid int) (bool, error) {
 // killTree kills the command and all that descends from it, wherever it has
 // gone. They are stopped first, until no running one is found, so that a fork
 // bomb cannot outrun the kill. Where that cannot be complete, the sandbox ends.
-func (p *process) killTree() error {
+func (p *linuxProcess) killTree() error {
 	if p.reaper != nil {
 		return sendSignal(p.reaper, unix.SIGTERM) // it kills all that is beneath it
 	}
@@ -77,7 +77,7 @@ func (p *process) killTree() error {
 
 // processes lists those that have the mark. One that cannot be looked at might
 // have it, and then nothing less than the end of its sandbox is safe.
-func (m *mark) processes(b *box) (pids []int) {
+func (m *mark) processes(b *linuxBox) (pids []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		b.kill()
@@ -109,7 +109,7 @@ func (m *mark) processes(b *box) (pids []int) {
 // in the sandbox: it has a number in a pid namespace below this one, and the user
 // of the sandbox's pid 1. No command is the first in its namespace; that of
 // another sandbox cannot be looked at while it ends.
-func (b *box) mayHold(pid int) bool {
+func (b *linuxBox) mayHold(pid int) bool {
 	status := func(pid int, key string) []string { return fieldsOf("/proc/"+strconv.Itoa(pid)+"/status", key) }
 	inside, depth := status(pid, "NSpid:"), len(status(os.Getpid(), "NSpid:"))
 	if len(inside) == depth+1 && inside[depth] == "1" {

@@ -144,7 +144,7 @@ func (s *Sandbox) layersOf(op string) (*layers, error) {
 	if s.discarded {
 		return nil, &Error{Op: op, Path: s.plan.Spec.FS.Workspace, Err: ErrClosed}
 	}
-	return s.box.layers, nil
+	return s.box.overlay(), nil
 }
 
 // Changes lists what commands have changed in a workspace of mode overlay, in the
@@ -201,13 +201,13 @@ func (s *Sandbox) Discard() error {
 
 // drop frees the layers. Nothing uses them any more, but who reads them.
 func (s *Sandbox) drop() error {
-	if s.box.layers == nil {
+	if s.box.overlay() == nil {
 		return nil
 	}
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	s.engine.uppers.Delete(s)
-	if err := s.box.layers.discard(); err != nil {
+	if err := s.box.overlay().discard(); err != nil {
 		return &Error{Op: "discard", Path: s.plan.Spec.FS.Workspace, Err: err}
 	}
 	return nil

@@ -27,7 +27,7 @@ type layers struct {
 
 // startOverlaid starts a plan whose workspace has an overlay, and keeps hold of
 // both layers: when the sandbox has ended there is no path to a tmpfs of it.
-func (m *machine) startOverlaid(p *Plan) (b *box, err error) {
+func (m *linuxMachine) startOverlaid(p *Plan) (b *linuxBox, err error) {
 	l := &layers{Overlay: &workspace.Overlay{Rules: p.rules, Slack: int64(p.limits.Workspace)}}
 	if m.host.Become {
 		// Not as root: a guest has a say in what is at the paths.

@@ -20,9 +20,9 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// process is a command in a sandbox. It is a child of this process.
-type process struct {
-	box    *box
+// linuxProcess is a command in a sandbox. It is a child of this process.
+type linuxProcess struct {
+	box    *linuxBox
 	name   string
 	entry  *ns.Entry
 	pid    int
@@ -37,8 +37,8 @@ type process struct {
 
 // exec clones a command into the sandbox. It has not called execve yet; see
 // started.
-func (b *box) exec(r execRequest) (*process, error) {
-	p := &process{box: b, name: r.argv[0], begin: time.Now()}
+func (b *linuxBox) exec(r execRequest) (process, error) {
+	p := &linuxProcess{box: b, name: r.argv[0], begin: time.Now()}
 	c := ns.Command{
 		Paths: r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
 		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal,
@@ -105,7 +105,7 @@ func (b *box) exec(r execRequest) (*process, error) {
 }
 
 // begun has what a command is refused be listed.
-func (p *process) begun(c ns.Command, r execRequest) *process {
+func (p *linuxProcess) begun(c ns.Command, r execRequest) *linuxProcess {
 	if c.Filters.Audit {
 		p.audit = startAudit(p.report, r.plan.filter, p.box.m.host.Arch)
 	}
@@ -114,7 +114,7 @@ func (p *process) begun(c ns.Command, r execRequest) *process {
 
 // settle has the limit to memory hold again when nothing that executes the
 // program is left, without that being waited for.
-func (p *process) settle() {
+func (p *linuxProcess) settle() {
 	if p.box.group == nil {
 		return
 	}
@@ -135,7 +135,7 @@ func (p *process) settle() {
 
 // hold calls f with the descriptor of pid 1, which stays what it is meanwhile:
 // were it closed, its number could become another sandbox's.
-func (b *box) hold(f func(initFD int) error) error {
+func (b *linuxBox) hold(f func(initFD int) error) error {
 	conn, err := b.pidfd.SyscallConn()
 	if err != nil {
 		return ErrClosed
@@ -152,7 +152,7 @@ func (b *box) hold(f func(initFD int) error) error {
 //
 // A guest can hold it up by stopping the command, so the caller has a kill
 // pending for the deadline.
-func (p *process) started() error {
+func (p *linuxProcess) started() error {
 	err := p.setupError()
 	if err != nil {
 		_, _, werr := p.wait()
@@ -164,7 +164,7 @@ func (p *process) started() error {
 // setupError waits for the end of what comes before the command's own program.
 // It returns nil when that runs, or has run, and otherwise what went wrong: an
 // ExecError or a StepError.
-func (p *process) setupError() error {
+func (p *linuxProcess) setupError() error {
 	p.audit.wait()
 	buf := make([]byte, 8)
 	n, _ := io.ReadFull(p.report, buf) // nothing: it was executed, or something is in the program
@@ -182,14 +182,14 @@ func (p *process) setupError() error {
 	return err
 }
 
-func (p *process) timing() Timing {
+func (p *linuxProcess) timing() Timing {
 	t := p.box.m.timing(p.entry.Program, launch.Cycles(), p.begin)
 	p.entry = nil // the program's memory is free to go
 	return t
 }
 
 // wait reaps the command when it ends.
-func (p *process) wait() (syscall.WaitStatus, syscall.Rusage, error) {
+func (p *linuxProcess) wait() (syscall.WaitStatus, syscall.Rusage, error) {
 	if p.status != nil {
 		return p.waitBare()
 	}
@@ -199,7 +199,7 @@ func (p *process) wait() (syscall.WaitStatus, syscall.Rusage, error) {
 }
 
 // release frees what a kill would need: none can come any more.
-func (p *process) release() error {
+func (p *linuxProcess) release() error {
 	if p.mark == nil {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (p *process) release() error {
 }
 
 // signal sends one to the command, or to its process group, which it leads.
-func (p *process) signal(sig syscall.Signal, group bool) error {
+func (p *linuxProcess) signal(sig syscall.Signal, group bool) error {
 	if !group {
 		return sendSignal(p.pidfd, sig)
 	}
@@ -244,7 +244,7 @@ func searchPath(name string, env []string) []string {
 
 // terminal opens a pseudo-terminal of the sandbox: the master, and the end
 // that the command gets.
-func (b *box) terminal(w WindowSize) (master, slave *os.File, err error) {
+func (b *linuxBox) terminal(w WindowSize) (master, slave *os.File, err error) {
 	var fd int
 	if b.bare != nil {
 		fd, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

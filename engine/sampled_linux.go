@@ -73,7 +73,7 @@ const sharedEvery = 20 * time.Millisecond
 // sharedMemory is the resident System V shared memory of the sandbox. What is
 // attached to a process has been counted with that already, so that is counted
 // twice; what is not would not be counted at all.
-func (b *box) sharedMemory() (bytes int64) {
+func (b *linuxBox) sharedMemory() (bytes int64) {
 	if b.bare != nil {
 		return 0 // it is refused there
 	}
@@ -156,13 +156,13 @@ func (l watch) limits(cpus int) sample.Limits {
 	return s
 }
 
-func (b *box) firstLook(l watch) time.Duration {
+func (b *linuxBox) firstLook(l watch) time.Duration {
 	return sample.Next(sample.Sample{}, l.limits(b.m.host.CPUs))
 }
 
 // look is the watchdog's: what there is now, and when to look again. Of a
 // sandbox that cannot be looked at it says that it has too much.
-func (b *box) look(l watch) (sight, time.Duration) {
+func (b *linuxBox) look(l watch) (sight, time.Duration) {
 	if b.bare == nil && !b.sampled.opened {
 		// Not before: what ends sooner shall not pay for it. A guest cannot change
 		// what pid 1 sees.
@@ -183,7 +183,7 @@ func (b *box) look(l watch) (sight, time.Duration) {
 
 // hostOOM tells whether the kernel has killed processes for want of memory since
 // the watchdog last looked, or a cgroup's events would tell.
-func (b *box) hostOOM() bool {
+func (b *linuxBox) hostOOM() bool {
 	last := b.sampled.kernel.Load()
 	return b.group == nil && last > 0 && oomKills() >= last
 }

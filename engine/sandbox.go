@@ -13,7 +13,7 @@ import (
 type Sandbox struct {
 	engine *Engine
 	plan   *Plan
-	box    *box
+	box    box
 	done   chan struct{} // closed when nothing is left of it
 	err    error         // why waiting for it failed; read after done
 
@@ -35,7 +35,7 @@ type Sandbox struct {
 func (s *Sandbox) Plan() *Plan { return s.plan }
 
 // Timing says where the time of its start went.
-func (s *Sandbox) Timing() Timing { return s.box.timing }
+func (s *Sandbox) Timing() Timing { return s.box.timing() }
 
 // Done is closed when nothing is left of the sandbox: it was closed, a command
 // reached its limit without Spec.Keep, or someone else killed it.

@@ -68,7 +68,7 @@ func (c *commands) has(pid int) bool {
 // no memory any more is closed to its own user on newer kernels. So a stray is a
 // process inside a sandbox that is not of this engine's, and that no other
 // engine of this process has waited for within a second of its end.
-func (b *box) reapStrays() {
+func (b *linuxBox) reapStrays() {
 	const patience = time.Second
 	own := len(fieldsOf("/proc/self/status", "NSpid:")) // it has a number in each namespace it is in
 	dead := make(map[int]bool)

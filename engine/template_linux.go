@@ -15,7 +15,7 @@ import (
 // templates keeps, for each kind of file tree, the namespaces in which its
 // shared part stands ready. No process is kept.
 type templates struct {
-	m     *machine
+	m     *linuxMachine
 	mu    sync.Mutex
 	byKey map[string]*template
 }
