@@ -42,7 +42,7 @@ var libraries = map[string]string{
 // one layer do not import each other.
 var layers = [][]string{
 	{"internal/launch", "internal/layout", "internal/lines", "internal/sample"},
-	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace"},
+	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
 	{"engine"},
 	{"agent"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/vm", "example/tools"},
