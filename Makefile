@@ -15,7 +15,7 @@ test: deps
 ## rung: the tests again that hold where there are no namespaces
 .PHONY: rung
 rung: deps
-	TEGMEN_TEST_RUNG=landlock TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -timeout 10m ./test \
+	TEGMEN_TEST_RUNG=landlock TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -count 1 -timeout 10m ./test \
 		-run 'Survive|Timeout|KeepKills|Held|Starts|Canceled|Output|Truncation|Bytes|Streams|Command|Writer|Concurrent|Terminal|^TestCode|^TestSession|Outcomes|Lost|CPUTime|Usage|Bare|AuditUnder'
 
 # With libseccomp there, policies of one's own are tested, too.

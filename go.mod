@@ -12,6 +12,7 @@ require (
 )
 
 require (
+	github.com/creack/pty v1.1.24 // indirect
 	github.com/opencontainers/runtime-spec v1.2.1 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )

@@ -93,7 +93,7 @@ func (m *linuxMachine) startBare(p *Plan) (*linuxBox, error) {
 	if _, done := m.swept.LoadOrStore(p.ids.hostUID, true); !done {
 		sweepBare(uint32(p.ids.hostUID))
 	}
-	dir, lock, err := m.privateDir(p.ids)
+	dir, lock, err := makePrivateDir(m.host, p.ids)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (m *linuxMachine) startBare(p *Plan) (*linuxBox, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close(), removeTree(dir))
 	}
-	return &linuxBox{m: m, spawner: s, bare: &bareBox{dir: dir, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
+	return &linuxBox{m: m, spawner: s, made: p.in(dir), bare: &bareBox{dir: dir, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
 }
 
 // kill ends every command's tree: each reaper kills its own.
@@ -213,16 +213,17 @@ func (b *bareBox) watch(parent *linuxBox, fd *os.File, pid int) {
 }
 
 // waitBare reads what the reaper reports of the command's end.
-func (p *linuxProcess) waitBare() (status syscall.WaitStatus, usage syscall.Rusage, err error) {
+func (p *linuxProcess) waitBare() (status syscall.WaitStatus, used rusage, err error) {
+	var usage syscall.Rusage
 	report := make([]byte, 8+unsafe.Sizeof(usage))
 	_, err = io.ReadFull(p.status, report)
 	err = errors.Join(reported(err), p.status.Close(), p.pidfd.Close())
 	if err != nil {
-		return status, usage, err
+		return status, used, err
 	}
 	status = syscall.WaitStatus(binary.NativeEndian.Uint32(report))
 	usage = *(*syscall.Rusage)(unsafe.Pointer(&report[8]))
-	return status, usage, nil
+	return status, rusageOf(usage), nil
 }
 
 // reported explains the end of a report that did not come: only a reaper that was

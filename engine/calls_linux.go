@@ -17,7 +17,13 @@ import (
 // Calls lists the very system calls that make the sandbox, when it is made
 // from nothing, and that put a command, "PROGRAM", into it.
 // The host's descriptors have example numbers.
+//
+// For LevelSeatbelt, and for LevelNone where Linux has no part in it, it is the
+// command line that starts a command, and the profile.
 func (p *Plan) Calls() string {
+	if p.plain() {
+		return p.commandLine()
+	}
 	const procFD, pauseFD, pipeFD, nullFD, reportFD, initFD, gateFD = 4, 5, 6, 8, 9, 10, 11
 	filters, err := p.filters(runtime.GOARCH)
 	if err != nil {
@@ -28,7 +34,7 @@ func (p *Plan) Calls() string {
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
 		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
 	}
-	if p.bare {
+	if p.bare() {
 		e := ns.Bare{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
 		return fmt.Sprintf("# command: clone(sharing memory), and in the child:\n%s", e.Program)
 	}
@@ -43,9 +49,6 @@ func (p *Plan) Calls() string {
 	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
 		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)
 }
-
-// umask of every command: what it makes is not writable by others.
-const umask = 0o022
 
 func (id identity) ns() ns.IDs {
 	return ns.IDs{UID: id.uid, GID: id.gid, HostUID: id.hostUID, HostGID: id.hostGID}

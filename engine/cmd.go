@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -77,7 +76,7 @@ type Cmd struct {
 	before   reading       // what its sandbox had used when it started
 	end      struct {
 		status  syscall.WaitStatus
-		usage   syscall.Rusage
+		usage   rusage
 		used    reading
 		hostOOM bool // the kernel has killed processes of the machine meanwhile
 		at      time.Time
@@ -88,16 +87,6 @@ type Cmd struct {
 
 // WindowSize is the size of a terminal in characters.
 type WindowSize struct{ Rows, Cols uint16 }
-
-// execRequest is what a machine needs to start a command.
-type execRequest struct {
-	paths, argv, env []string
-	dir              string
-	files            []*os.File // become 0, 1, 2, …; nil is the null device
-	plan             *Plan      // of the sandbox: limits
-	terminal         bool       // files[0] becomes the controlling terminal
-	marked           bool       // its descendants can be told apart
-}
 
 // Run starts the command and waits for it. The error is what Start or Wait
 // return; a command that fails is a Result.
@@ -243,7 +232,7 @@ func (c *Cmd) reap() {
 	c.end.used = now.since(c.before)
 	if c.end.used.by == byWatchdog {
 		// It last looked some time before the end.
-		c.end.used.cpu = max(c.end.used.cpu, ownCPU(c.end.usage))
+		c.end.used.cpu = max(c.end.used.cpu, c.end.usage.user+c.end.usage.system)
 	}
 	c.end.hostOOM = c.end.status.Signaled() && c.end.status.Signal() == syscall.SIGKILL && c.sandbox.box.hostOOM()
 	c.sandbox.leave(c, now)

@@ -60,7 +60,7 @@ func checkSeccomp(s Spec) error {
 // decideSeccomp makes the filter.
 func (p *Plan) decideSeccomp(h Host) error {
 	c := p.Spec.Seccomp
-	if c.Profile == SeccompOff {
+	if c.Profile == SeccompOff || p.plain() {
 		return nil
 	}
 	if !h.Seccomp {
@@ -81,11 +81,11 @@ func (p *Plan) decideSeccomp(h Host) error {
 		}
 	} else {
 		p.profile = orDefault(c.Profile, "default")
-		if p.bare && p.profile == "default" {
+		if p.bare() && p.profile == "default" {
 			p.profile = "shared"
 		}
 		p.filter, err = seccomp.Builtin(p.profile, h.Arch)
-		if p.bare && p.profile != "shared" && err == nil {
+		if p.bare() && p.profile != "shared" && err == nil {
 			// The others leave calls that Landlock does not look at.
 			p.profile += " and shared"
 			p.filter, err = p.filter.And("shared", h.Arch)
@@ -134,6 +134,12 @@ func (p *Plan) FilterLen() int { return len(p.filter) }
 // confinement prints what a Plan decided about system calls and files.
 func (p *Plan) confinement() string {
 	var b strings.Builder
+	switch p.Level {
+	case LevelNone:
+		return ""
+	case LevelSeatbelt:
+		return p.seatbeltText()
+	}
 	if p.filter == nil {
 		b.WriteString("seccomp  off\n")
 	} else {

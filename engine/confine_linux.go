@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
@@ -15,6 +16,20 @@ import (
 type landlock struct {
 	note  string
 	rules *ns.Ruleset // nil: none
+}
+
+// in names a sandbox's private directory in the rules.
+func (l landlock) in(put func(string) string) landlock {
+	if l.rules == nil {
+		return l
+	}
+	rules := *l.rules
+	rules.Rules = slices.Clone(l.rules.Rules)
+	for i := range rules.Rules {
+		rules.Rules[i].Path = put(rules.Rules[i].Path)
+	}
+	l.rules = &rules
+	return l
 }
 
 func startCalls() []string { return launch.GateCalls }

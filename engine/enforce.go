@@ -47,8 +47,8 @@ func (p *Plan) decideLimits(h Host) error {
 	p.limit("wall", duration(l.Wall), byEngine)
 	errs := []error{p.decideMemory(h), p.decideCPU(h), p.decidePids(h), p.decideIO(h), p.decideRlimits(h)}
 	tmpfs := byTmpfs
-	if p.bare {
-		tmpfs = ""
+	if p.bare() {
+		tmpfs = "" // they are directories of the host's
 	}
 	p.limit("tmp", limitText(l.Tmp), tmpfs)
 	p.limit("tmpfiles", count(l.TmpFiles), tmpfs)
@@ -75,7 +75,7 @@ func (p *Plan) limit(name, value, enforcer string) {
 }
 
 // has tells whether the sandbox can have a cgroup with a controller.
-func (p *Plan) has(h Host, controller string) bool { return !p.bare && h.Cgroup.Has(controller) }
+func (p *Plan) has(h Host, controller string) bool { return !p.bare() && h.Cgroup.Has(controller) }
 
 func (p *Plan) decideMemory(h Host) error {
 	l := p.limits
@@ -85,6 +85,10 @@ func (p *Plan) decideMemory(h Host) error {
 	case p.has(h, "memory"):
 		p.cgroup.Memory = int64(l.Memory)
 		p.limit("memory", limitText(l.Memory), byCgroup+" memory.max")
+	case p.plain():
+		if err := p.unenforced("memory", limitText(l.Memory), ProtectMemory, p.Spec.Limits.Memory != 0); err != nil {
+			return err
+		}
 	default:
 		// No RLIMIT_DATA besides: what that refuses leaves no trace by which a
 		// guest that goes on without could be told from one that met no limit.
@@ -95,6 +99,21 @@ func (p *Plan) decideMemory(h Host) error {
 		return nil
 	}
 	return p.needs(h, "memory", "memoryhigh", limitText(l.MemoryHigh), "memory.high", ProtectMemory, func() { p.cgroup.MemoryHigh = int64(l.MemoryHigh) })
+}
+
+// unenforced is for a limit that nothing enforces on this system. The default is
+// then given up, and what the Spec asks for has to be accepted to be.
+func (p *Plan) unenforced(name, value string, what Protection, explicit bool) error {
+	why := fmt.Sprintf("nothing limits %s on %s with isolation %s", name, p.system, p.Level)
+	if explicit && !p.accepts(what) {
+		return &UnsupportedError{Feature: fmt.Sprintf("limit %s=%s", name, value), Remedy: fmt.Sprintf("%s: leave the limit out, or accept to run without it (degrade %s)", why, what)}
+	}
+	p.Dropped = append(p.Dropped, Dropped{what, why})
+	if !explicit {
+		value = "unlimited"
+	}
+	p.limit(name, value, "")
+	return nil
 }
 
 func (p *Plan) decideCPU(h Host) error {
@@ -120,7 +139,7 @@ func (p *Plan) decidePids(h Host) error {
 	case p.has(h, "pids"):
 		p.cgroup.Pids = int64(n)
 		p.limit("pids", count(n), byCgroup+" pids.max")
-	case p.bare:
+	case p.bare():
 		// RLIMIT_NPROC would count all of the user's processes on the host.
 		p.watch.pids, p.watch.kill = n, true
 		p.limit("pids", count(n), byWatchdog)
@@ -161,15 +180,25 @@ func (p *Plan) decideRlimits(h Host) error {
 		p.rlimit(h, "cputime", "cpu", cpu, duration(l.CPUTime), asked.CPUTime != 0),
 		p.rlimit(h, "files", "nofile", uint64(l.Files), count(l.Files), asked.Files != 0),
 		p.rlimit(h, "filesize", "fsize", uint64(l.FileSize), limitText(l.FileSize), asked.FileSize != 0),
+	}
+	if p.plain() {
+		if p.system == "linux" {
+			errs = append(errs, p.rlimit(h, "addressspace", "as", uint64(l.AddressSpace), limitText(l.AddressSpace), asked.AddressSpace != 0))
+		} else if l.AddressSpace != Unlimited { // macOS takes RLIMIT_AS, and does not keep to it
+			errs = append(errs, p.unenforced("addressspace", limitText(l.AddressSpace), ProtectMemory, true))
+		}
+		return errors.Join(append(errs, p.rlimit(h, "core", "core", 0, "none", false))...)
+	}
+	errs = append(errs,
 		p.rlimit(h, "addressspace", "as", uint64(l.AddressSpace), limitText(l.AddressSpace), asked.AddressSpace != 0),
 		// 1 and not 0, which the kernel does not apply to a core that is piped to a
 		// program of the host's (core(5)); a file needs more than 1.
 		p.rlimit(h, "core", "core", 1, "none", false),
 		// What a host may have given its own processes beyond the kernel's defaults.
-		p.rlimit(h, "memlock", "memlock", uint64(8*MiB), (8 * MiB).String(), false),
+		p.rlimit(h, "memlock", "memlock", uint64(8*MiB), (8*MiB).String(), false),
 		p.rlimit(h, "nice", "nice", 0, "0", false),
 		p.rlimit(h, "rtprio", "rtprio", 0, "0", false),
-	}
+	)
 	// The kernel counts by process; what a command and all its descendants have
 	// used, the engine asks for.
 	for i := range p.Limits {
@@ -238,7 +267,9 @@ func (p *Plan) needs(h Host, controller, name, value, file string, what Protecti
 // noCgroup says why there is none with a controller, and what can be done.
 func (p *Plan) noCgroup(h Host, controller string) (why, remedy string) {
 	switch {
-	case p.bare:
+	case p.plain():
+		return fmt.Sprintf("isolation %s has none on %s", p.Level, p.system), ""
+	case p.bare():
 		return "a sandbox without namespaces has none", ""
 	case h.Cgroup.Dir == "":
 		why, remedy = orDefault(h.Cgroup.Reason, "this system has none"), h.Cgroup.Remedy

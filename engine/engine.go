@@ -96,7 +96,7 @@ func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
 	if err != nil {
 		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
 	}
-	s := &Sandbox{engine: e, plan: p, box: box, done: make(chan struct{}), running: make(map[*Cmd]struct{}), wake: make(chan struct{}, 1)}
+	s := &Sandbox{engine: e, plan: box.plan(), box: box, done: make(chan struct{}), running: make(map[*Cmd]struct{}), wake: make(chan struct{}, 1)}
 	if p.overlaid() {
 		e.uppers.Store(s, nil)
 	}

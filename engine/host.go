@@ -28,8 +28,14 @@ type Host struct {
 	// some, which takes a moment. Only Compile asks, for a Spec that would go on without;
 	// nil stands for a machine that has them.
 	TryNamespaces func() error
-	Proc          []string          // which of the names that matter are in /proc
-	Hard          map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
+	// SandboxExec is the path of sandbox-exec(1); only macOS has it.
+	SandboxExec string
+	// TrySeatbelt runs a program in it, which takes a moment. Only Compile asks, for
+	// a Spec that would go on without; nil stands for a machine where it works.
+	TrySeatbelt func() error
+	Home        string            // of this user; "": not known
+	Proc        []string          // which of the names that matter are in /proc
+	Hard        map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
 
 	// Lookup finds a file of the host, following symbolic links but not the
 	// magic ones of /proc. Only Compile asks.

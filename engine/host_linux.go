@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -151,18 +149,4 @@ func device(path string) (string, error) {
 		return "", &fs.PathError{Op: "find", Path: path, Err: unix.ENOTBLK}
 	}
 	return fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)), nil
-}
-
-// readSmall reads at most a page of a regular file.
-func readSmall(path string) ([]byte, error) {
-	// A guest may have put anything there: a pipe, opened so, does not block.
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, fs.ErrInvalid)
-	}
-	return io.ReadAll(io.LimitReader(f, 4096))
 }

@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64)
+//go:build !darwin && (!linux || !(amd64 || arm64))
 
 package engine
 
@@ -6,23 +6,14 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-
-	"github.com/tegmen-dev/tegmen/workspace"
 )
 
 // Here is nothing that sandboxes can be made on, and openMachine says so.
 
-type layers struct {
-	*workspace.Overlay
-	discard func() error
-}
-
-type landlock struct{ note string }
-
 func (h *Host) scoped() (Host, error) { return *h, unsupported() }
 
 func unsupported() error {
-	return &UnsupportedError{Feature: "sandboxes on " + runtime.GOOS + "/" + runtime.GOARCH, Remedy: "Linux on amd64 or arm64 is needed"}
+	return &UnsupportedError{Feature: "sandboxes on " + runtime.GOOS + "/" + runtime.GOARCH, Remedy: "Linux on amd64 or arm64, or macOS, is needed"}
 }
 
 // ProbeHost finds out what this machine and account can do.
@@ -32,23 +23,20 @@ func ProbeHost() (Host, error) {
 
 func openMachine(Host, Options) (machine, error) { return nil, unsupported() }
 
-func diskUse(string) Bytes { return 0 }
+func diskUse(string) Bytes              { return 0 }
+func resize(*os.File, WindowSize) error { return unsupported() }
 
-func resize(*os.File, WindowSize) error           { return unsupported() }
-func searchPath(name string, _ []string) []string { return []string{name} }
-func maxRSS(syscall.Rusage) Bytes                 { return 0 }
-
-// Calls lists the system calls of the plan, where there is something to start
-// it.
+// Calls lists how the sandbox is made, where it can be.
 func (*Plan) Calls() string { return "" }
-
-const bareABI = 0
-
-func (*Plan) decideBare(Host)       {}
-func startCalls() []string          { return nil }
-func (p *Plan) decideLandlock(Host) { p.landlock.note = "none" }
 
 func socketPair() (ours, theirs *os.File, err error) { return nil, nil, unsupported() }
 func readOnlyText(string) (*os.File, error)          { return nil, unsupported() }
 
 func isUnixStream(*os.File) bool { return false }
+
+const (
+	sigXCPU = syscall.Signal(24)
+	sigXFSZ = syscall.Signal(25)
+)
+
+func readFD(uintptr, []byte) (int, error) { return 0, unsupported() }

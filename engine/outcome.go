@@ -65,7 +65,7 @@ func (r *Result) usedUp(limit time.Duration) bool {
 	}
 	used := r.Usage.User + r.Usage.System
 	switch r.Signal {
-	case syscall.SIGXCPU:
+	case sigXCPU:
 		return used >= limit/2
 	case syscall.SIGKILL:
 		return used >= (limit+time.Second)/4*3

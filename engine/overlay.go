@@ -63,7 +63,7 @@ func (p *Plan) linkWorkspace() {
 
 // decideOverlay says who limits what is written.
 func (p *Plan) decideOverlay(h Host) error {
-	if !p.overlaid() || p.workspace == nil || p.bare {
+	if !p.overlaid() || p.workspace == nil || p.bare() {
 		return nil
 	}
 	i := slices.IndexFunc(p.table, func(n layout.Node) bool { return n.Path == p.workspace.Path && n.Kind == layout.Overlay })

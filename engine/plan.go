@@ -13,6 +13,7 @@ import (
 	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/rootfs"
+	"github.com/tegmen-dev/tegmen/seatbelt"
 	"github.com/tegmen-dev/tegmen/seccomp"
 	"github.com/tegmen-dev/tegmen/workspace"
 )
@@ -21,6 +22,7 @@ import (
 // be printed, compared and started any number of times.
 type Plan struct {
 	Spec    Spec      // as it was compiled; do not change
+	Level   Level     // what confines it
 	Dir     string    // where commands start
 	Env     []string  // of every command
 	Limits  []Limit   // each limit with who enforces it
@@ -42,8 +44,9 @@ type Plan struct {
 	profile   string         // name of the seccomp profile
 	filter    seccomp.Filter // nil: none
 	landlock  landlock
-	bare      bool // without namespaces
-	upperFD   int  // of one start: where the upper of an overlay is sent to; see ns.Config
+	seatbelt  seatbelt.Config // of LevelSeatbelt, with placeholders; see bareDirs
+	system    string          // as Host.OS
+	upperFD   int             // of one start: where the upper of an overlay is sent to; see ns.Config
 
 	// key is the same for plans whose sandboxes may share a template.
 	key func() string
@@ -76,7 +79,7 @@ func Compile(s Spec, h Host) (*Plan, error) {
 	if p.hostname == "" {
 		p.hostname = "sandbox"
 	}
-	errs := []error{p.decideRung(h)}
+	errs := []error{p.decideLevel(h)}
 	if err := p.decideUser(h); err != nil {
 		errs = append(errs, err) // what it could not find, decideFiles would not either
 	} else {
@@ -84,11 +87,16 @@ func Compile(s Spec, h Host) (*Plan, error) {
 	}
 	p.decideEnv()
 	errs = append(errs, p.decideLimits(h), p.decideOverlay(h), p.decideSeccomp(h))
-	if p.bare {
+	if p.bare() {
 		p.bareDirs()
-		p.decideBare(h)
-	} else {
+	}
+	switch {
+	case p.Level == LevelNamespaces:
 		p.decideLandlock(h)
+	case p.Level == LevelLandlock:
+		p.decideBare(h)
+	case p.Level == LevelSeatbelt:
+		errs = append(errs, p.decideSeatbelt(h))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
@@ -103,6 +111,7 @@ func Compile(s Spec, h Host) (*Plan, error) {
 func (s Spec) clone() Spec {
 	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
 	s.FS.AllowWrite, s.Limits.IO, s.Require = slices.Clone(s.FS.AllowWrite), slices.Clone(s.Limits.IO), slices.Clone(s.Require)
+	s.Seatbelt.Hidden = slices.Clone(s.Seatbelt.Hidden)
 	if s.User != nil {
 		u := *s.User
 		s.User = &u
@@ -138,6 +147,9 @@ func (p *Plan) decideUser(h Host) error {
 			p.workspace = &src
 		}
 	}
+	if p.bare() {
+		id.uid, id.gid = id.hostUID, id.hostGID
+	}
 	p.ids = id
 	return nil
 }
@@ -148,9 +160,12 @@ func (p *Plan) decideFiles(h Host) error {
 		TmpBytes: tmpfsLimit(p.limits.Tmp), TmpInodes: tmpfsLimit(p.limits.TmpFiles),
 	}
 	var err error
-	if root := p.Spec.FS.Root; root == "" {
+	switch root := p.Spec.FS.Root; {
+	case p.plain():
+		p.table = layout.Table{{Path: "/", Kind: layout.Dir}} // and what else there is, the host has
+	case root == "":
 		p.table, err = rootfs.Host(h.Lookup, o)
-	} else {
+	default:
 		p.table, err = rootfs.Directory(h.Lookup, root, p.Spec.FS.Overlay, o)
 	}
 	if err != nil {
@@ -286,10 +301,11 @@ func (p *Plan) bindWorkspace(ws string, h Host) (nodes []layout.Node, err error)
 }
 
 func (p *Plan) decideEnv() {
-	p.Env = mergeEnv([]string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
-	}, p.Spec.Env)
+	path, lang := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "C.UTF-8"
+	if p.system == "darwin" {
+		path, lang = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
+	}
+	p.Env = mergeEnv([]string{"PATH=" + path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, p.Spec.Env)
 }
 
 // mergeEnv adds to env; a later value replaces an earlier one of that name.
@@ -316,12 +332,16 @@ func mergeEnv(env, more []string) []string {
 // compare it.
 func (p *Plan) String() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "level    %s\n", p.Level)
 	fmt.Fprintf(&b, "user     %d:%d, on the host %d:%d\n", p.ids.uid, p.ids.gid, p.ids.hostUID, p.ids.hostGID)
 	network := "none but lo"
-	if p.bare {
-		network = "none"
-	} else {
+	switch p.Level {
+	case LevelNamespaces:
 		fmt.Fprintf(&b, "hostname %s\n", p.hostname)
+	case LevelNone:
+		network = "the host's"
+	default:
+		network = "none"
 	}
 	fmt.Fprintf(&b, "network  %s\ndir      %s\n", network, p.Dir)
 	for _, kv := range p.Env {

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +66,6 @@ func (b *linuxBox) exec(r execRequest) (process, error) {
 		c.CgroupFD = int(b.group.Dir().Fd())
 	}
 	if b.bare != nil {
-		b.confineBare(&c)
 		err = b.bare.exec(b, c, p)
 	} else {
 		err = b.hold(func(initFD int) error {
@@ -189,13 +186,13 @@ func (p *linuxProcess) timing() Timing {
 }
 
 // wait reaps the command when it ends.
-func (p *linuxProcess) wait() (syscall.WaitStatus, syscall.Rusage, error) {
+func (p *linuxProcess) wait() (syscall.WaitStatus, rusage, error) {
 	if p.status != nil {
 		return p.waitBare()
 	}
 	status, usage, err := waitFor(p.pidfd, p.pid, p.box.kill)
 	p.box.m.commands.over(p.pid)
-	return status, usage, errors.Join(err, p.pidfd.Close())
+	return status, rusageOf(usage), errors.Join(err, p.pidfd.Close())
 }
 
 // release frees what a kill would need: none can come any more.
@@ -220,45 +217,36 @@ func (p *linuxProcess) signal(sig syscall.Signal, group bool) error {
 	return err
 }
 
-// searchPath lists what a command's name may stand for, as execvp(3) does it.
-func searchPath(name string, env []string) []string {
-	if strings.Contains(name, "/") {
-		return []string{name}
-	}
-	var paths []string
-	for _, kv := range env {
-		if dirs, ok := strings.CutPrefix(kv, "PATH="); ok {
-			for _, dir := range strings.Split(dirs, ":") {
-				if dir == "" {
-					dir = "."
-				}
-				paths = append(paths, path.Join(dir, name))
-			}
-		}
-	}
-	if len(paths) == 0 {
-		paths = []string{"/usr/bin/" + name, "/bin/" + name}
-	}
-	return paths
-}
-
 // terminal opens a pseudo-terminal of the sandbox: the master, and the end
 // that the command gets.
 func (b *linuxBox) terminal(w WindowSize) (master, slave *os.File, err error) {
-	var fd int
 	if b.bare != nil {
-		fd, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	} else {
-		err = b.hold(func(initFD int) error {
-			p, flags, slot := ns.Terminal(initFD)
-			err := b.spawner.Run(p, flags)
-			fd = slot.Int()
-			return err
-		})
+		return openTerminal(w)
 	}
+	var fd int
+	err = b.hold(func(initFD int) error {
+		p, flags, slot := ns.Terminal(initFD)
+		err := b.spawner.Run(p, flags)
+		fd = slot.Int()
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
+	return terminalOf(fd, w)
+}
+
+// openTerminal opens one of the host's.
+func openTerminal(w WindowSize) (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return terminalOf(fd, w)
+}
+
+// terminalOf makes the most of the descriptor of a /dev/ptmx.
+func terminalOf(fd int, w WindowSize) (master, slave *os.File, err error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, nil, errors.Join(err, unix.Close(fd))
 	}
@@ -278,19 +266,8 @@ func (b *linuxBox) terminal(w WindowSize) (master, slave *os.File, err error) {
 	return master, os.NewFile(peer, "tty"), nil
 }
 
-func resize(master *os.File, w WindowSize) error {
-	conn, err := master.SyscallConn()
-	if err != nil {
-		return err
-	}
-	cerr := conn.Control(func(fd uintptr) {
-		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
-	})
-	return errors.Join(cerr, err)
-}
-
-// maxRSS: ru_maxrss is in KiB (getrusage(2)).
-func maxRSS(u syscall.Rusage) Bytes { return Bytes(u.Maxrss) * KiB }
+// maxRSSUnit is what ru_maxrss counts (getrusage(2)).
+const maxRSSUnit = KiB
 
 // isUnixStream tells whether a socket is of the one kind that leads only to its
 // peer: a guest can reconnect a TCP socket, and address a datagram to anyone.

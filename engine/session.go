@@ -80,7 +80,7 @@ func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 	used := s.box.box.measure().since(before)
 	res := &Result{
 		Started: begin, Outcome: OK, Dropped: slices.Clone(s.box.plan.Dropped),
-		Usage: use(time.Since(begin), syscall.Rusage{}, used), Events: used.events(),
+		Usage: use(time.Since(begin), rusage{}, used), Events: used.events(),
 	}
 	answered := run.Answered()
 	if !answered {

@@ -15,6 +15,7 @@ type Spec struct {
 	Env      []string // "KEY=value" for every command, besides the defaults; see Cmd.Env
 	Limits   Limits   // what it may use up
 	Seccomp  Seccomp  // which system calls it may make
+	Seatbelt Seatbelt // on macOS
 
 	// Keep lets the sandbox live on when a command in it reaches its wall
 	// clock limit or is cancelled: only that command and what descends from it
@@ -26,6 +27,12 @@ type Spec struct {
 	// give them. What was lost stands in Plan.Dropped and in every Result. A
 	// protection that cannot be had and is not listed is an error.
 	Degrade []Protection
+
+	// AllowNoIsolation lets commands run without any isolation where the machine
+	// has none that would do, for development: with the limits and the interfaces
+	// of a sandbox, and all that this user may do. It accepts LevelLandlock, too.
+	// Where there is isolation, it changes nothing.
+	AllowNoIsolation bool
 
 	// Require lists who has to enforce a limit, where a weaker enforcer will not
 	// do. Without it a limit to memory, for one, is the kernel's where a cgroup
@@ -147,6 +154,10 @@ const (
 	// namespaces are refused: in containers, and where AppArmor restricts them. It
 	// takes Linux 6.12. Plan.Dropped lists each thing that is weaker.
 	ProtectNamespaces Protection = "namespaces"
+
+	// ProtectIsolation is all of it. It cannot be listed in Spec.Degrade, but
+	// stands in Plan.Dropped where Spec.AllowNoIsolation has been made use of.
+	ProtectIsolation Protection = "isolation"
 )
 
 // Protections lists what Spec.Degrade may hold.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -223,7 +222,7 @@ func drain(w io.Writer, from *os.File) {
 	buf := make([]byte, 64<<10)
 	for range 16 { // a pipe holds at most 1 MiB, by default
 		n := 0
-		if conn.Read(func(fd uintptr) bool { n, err = syscall.Read(int(fd), buf); return true }) != nil || err != nil || n <= 0 {
+		if conn.Read(func(fd uintptr) bool { n, err = readFD(fd, buf); return true }) != nil || err != nil || n <= 0 {
 			return
 		}
 		if _, err := w.Write(buf[:n]); err != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -60,16 +59,11 @@ func (r reading) since(b reading) reading {
 }
 
 // use is the time and memory of a command, from what wait4 reports and a reading.
-func use(wall time.Duration, u syscall.Rusage, r reading) Usage {
+func use(wall time.Duration, u rusage, r reading) Usage {
 	return Usage{
-		Wall: wall, User: time.Duration(u.Utime.Nano()), System: time.Duration(u.Stime.Nano()), MaxRSS: maxRSS(u),
+		Wall: wall, User: u.user, System: u.system, MaxRSS: u.maxRSS,
 		By: r.by, CPU: r.cpu, Memory: r.memory, Pids: r.pids, Read: r.read, Written: r.written,
 	}
-}
-
-// ownCPU is the CPU time of a command and of what it waited for.
-func ownCPU(u syscall.Rusage) time.Duration {
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // events lists what a reading tells of limits.
@@ -114,7 +108,7 @@ func (r *Result) limitEvents(c *Cmd, used reading) {
 		}
 		add("cputime", fmt.Sprintf("%sit used %s, and the sandbox %s", by, r.Usage.User+r.Usage.System, r.Usage.CPU))
 	}
-	if r.Signal == syscall.SIGXFSZ {
+	if r.Signal == sigXFSZ {
 		add("filesize", "it was killed by SIGXFSZ")
 	}
 	var cut []string

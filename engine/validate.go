@@ -14,7 +14,7 @@ import (
 // whether this machine can do it is for Compile to find out.
 func (s Spec) Validate() error {
 	var errs []error
-	for _, check := range []func(Spec) error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire, checkSeccomp, checkDegrade} {
+	for _, check := range []func(Spec) error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire, checkSeccomp, checkSeatbelt, checkDegrade} {
 		errs = append(errs, check(s))
 	}
 	return errors.Join(errs...)

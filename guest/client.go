@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 
 	"github.com/tegmen-dev/tegmen/internal/lines"
 )
@@ -103,8 +102,7 @@ func Dial() (*Client, error) {
 			return nil, fmt.Errorf("guest: %w", err)
 		}
 	}
-	syscall.CloseOnExec(fd)
-	if err := syscall.SetNonblock(fd, true); err != nil {
+	if err := own(fd); err != nil {
 		return nil, fmt.Errorf("guest: descriptor %d: %w", fd, err)
 	}
 	c := &Client{conn: os.NewFile(uintptr(fd), "host"), waiting: map[uint64]*pending{}}

@@ -194,6 +194,7 @@ func TestAgentTimeoutLeavesNothing(t *testing.T) {
 		mark := marker(n)
 		t.Run("X19 "+name, func(t *testing.T) {
 			t.Parallel() // so a timeout has others to end by mistake
+			leavesAll(t, name)
 			if name == "setsid" || name == "double fork" {
 				testenv.Need(t, testenv.Program("setsid"))
 			}

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
@@ -71,31 +73,71 @@ func open(t testing.TB) *engine.Engine {
 	return openWith(t, engine.Options{})
 }
 
-// bare has the tests run on the rung without namespaces, as far as what they
-// show is promised there: TEGMEN_TEST_RUNG=landlock.
-var bare = os.Getenv("TEGMEN_TEST_RUNG") == "landlock"
+// rung has the tests run without namespaces, as far as what they show is promised
+// there: TEGMEN_TEST_RUNG.
+var rung = rungs[os.Getenv("TEGMEN_TEST_RUNG")]
 
-// bareHost is this machine, refusing namespaces.
-func bareHost() engine.Host {
+// bare is whether there are no namespaces, and loose whether there are only process
+// groups, and there would be a kqueue on macOS.
+var bare, loose = rung != nil, rung != nil && rungHost(rung).Landlock == 0
+
+// rungs make of this machine one that has no more than that level of isolation.
+var rungs = map[string]func(*engine.Host){
+	"landlock": func(h *engine.Host) { h.TryNamespaces = refuse },
+	"none":     func(h *engine.Host) { h.TryNamespaces, h.Landlock = refuse, 0 },
+	"seatbelt": func(h *engine.Host) { mac(h); h.SandboxExec = fakeSandboxExec() },
+}
+
+func refuse() error { return errors.New("not in this test") }
+
+// mac is a machine without what only Linux has.
+func mac(h *engine.Host) {
+	h.OS, h.Cgroup, h.TryNamespaces, h.Landlock, h.Seccomp = "darwin", cgroup.Place{}, nil, 0, false
+	h.Become, h.Contained = false, h.UID == 0
+}
+
+// fakeSandboxExec confines nothing, but is as strict with its arguments as the
+// real one.
+func fakeSandboxExec() string {
+	path, err := filepath.Abs("testdata/sandbox-exec")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+func rungHost(of func(*engine.Host)) engine.Host {
 	h, err := engine.ProbeHost()
 	if err != nil {
 		panic(err)
 	}
-	h.TryNamespaces = func() error { return errors.New("not in this test") }
+	of(&h)
 	return h
+}
+
+// bareHost is this machine on the rung that the tests run on, or without
+// namespaces.
+func bareHost() engine.Host {
+	if rung != nil {
+		return rungHost(rung)
+	}
+	return rungHost(rungs["landlock"])
 }
 
 func bareEngine(t testing.TB) *engine.Engine {
 	t.Helper()
-	testenv.Need(t, testenv.Landlock(6))
 	h := bareHost()
+	if h.OS == "linux" && h.Landlock > 0 || rung == nil {
+		testenv.Need(t, testenv.Landlock(6))
+	}
 	return openWith(t, engine.Options{Host: &h})
 }
 
 // onRung accepts the rung that the tests run on.
 func onRung(s engine.Spec) engine.Spec {
 	if bare {
-		s.Degrade = append(s.Degrade, engine.ProtectNamespaces)
+		s.Degrade = append(s.Degrade, engine.ProtectNamespaces, engine.ProtectMemory)
+		s.AllowNoIsolation = loose
 	}
 	return s
 }

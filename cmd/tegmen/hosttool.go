@@ -64,7 +64,7 @@ func (c hostCommand) call(ctx context.Context, arguments json.RawMessage) (json.
 	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = 100 * time.Millisecond // for output that is held open by what it has left
 	// By its own group: the terminal's signals are for tegmen and the guest.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	if err := cmd.Start(); err != nil {
 		return nil, commandError(err.Error(), nil)
 	}

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package main
 
@@ -47,3 +47,5 @@ func rawMode(f *os.File) (restore func(), err error) {
 	}
 	return func() { _ = unix.IoctlSetTermios(fd, tcSet, old) }, nil // we are leaving
 }
+
+func killGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build darwin || (linux && (amd64 || arm64))
 
 package engine
 
@@ -20,7 +20,7 @@ func diskUse(dir string) (sum Bytes) {
 			return nil
 		}
 		if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			if id := (inode{st.Dev, st.Ino}); linked[id] {
+			if id := (inode{uint64(st.Dev), st.Ino}); linked[id] {
 				return nil
 			} else {
 				linked[id] = true

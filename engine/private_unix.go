@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build darwin || (linux && (amd64 || arm64))
 
 package engine
 
@@ -6,20 +6,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tegmen-dev/tegmen/ns"
 )
 
 // barePrefix begins the names of the private directories of sandboxes without namespaces.
 const barePrefix = "tegmen-bare-"
 
-// privateDir makes a directory for one sandbox, with a tmp and a workspace in it
+// makePrivateDir makes a directory for one sandbox, with a tmp and a workspace in it
 // that are the guest's. It is locked as long as it is in use, so that those which
 // a killed host has left behind are known: see sweepBare.
-func (m *linuxMachine) privateDir(id identity) (dir string, lock *os.File, err error) {
+func makePrivateDir(h Host, id identity) (dir string, lock *os.File, err error) {
 	temp, err := tempDir()
 	if err != nil {
 		return "", nil, err
@@ -35,7 +32,7 @@ func (m *linuxMachine) privateDir(id identity) (dir string, lock *os.File, err e
 		break
 	}
 	if err == nil {
-		err = m.fill(dir, id)
+		err = fillPrivateDir(h, dir, id)
 	}
 	if err != nil {
 		if lock != nil {
@@ -49,13 +46,13 @@ func (m *linuxMachine) privateDir(id identity) (dir string, lock *os.File, err e
 // tempDir is what no link leads to: to that rights are given.
 func tempDir() (string, error) { return filepath.EvalSymlinks(os.TempDir()) }
 
-func (m *linuxMachine) fill(dir string, id identity) error {
+func fillPrivateDir(h Host, dir string, id identity) error {
 	for _, d := range []string{"tmp", "workspace", "."} { // itself last: then it is the guest's
 		d = filepath.Join(dir, d)
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if m.host.Become {
+		if h.Become {
 			if err := os.Lchown(d, id.hostUID, id.hostGID); err != nil {
 				return err
 			}
@@ -74,7 +71,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	held, err := ns.Stat(fd)
+	held, err := statOf(f)
 	if err == nil && held.Nlink == 0 {
 		err = &os.PathError{Op: "lock", Path: dir, Err: unix.ENOENT}
 	}
@@ -100,34 +97,18 @@ func sweepBare(uid uint32) {
 		if err != nil {
 			continue
 		}
-		if st, err := ns.Stat(int(lock.Fd())); err == nil && st.Uid == uid {
+		if st, err := statOf(lock); err == nil && st.Uid == uid {
 			_ = removeTree(dir) // it follows no links
 		}
 		_ = lock.Close() // read only
 	}
 }
 
-// private puts the sandbox's own directory where a plan has its placeholder.
-func (b *linuxBox) private(s string) string {
-	if b.bare == nil {
-		return s
+func statOf(f *os.File) (st unix.Stat_t, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return st, err
 	}
-	return strings.ReplaceAll(s, privateDir, b.bare.dir)
-}
-
-// confineBare is what of a command depends on the sandbox's own directory.
-func (b *linuxBox) confineBare(c *ns.Command) {
-	rules := *c.Landlock
-	rules.Rules = make([]ns.Grant, len(c.Landlock.Rules))
-	for i, g := range c.Landlock.Rules {
-		g.Path = b.private(g.Path)
-		rules.Rules[i] = g
-	}
-	c.Landlock = &rules
-	c.Dir = b.private(c.Dir)
-	env := make([]string, len(c.Env))
-	for i, kv := range c.Env {
-		env[i] = b.private(kv)
-	}
-	c.Env = env
+	cerr := conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &st) })
+	return st, errors.Join(cerr, err)
 }

@@ -1,0 +1,35 @@
+//go:build !linux && !darwin
+
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// Here is nothing that sandboxes can be made on, which engine.Open says.
+
+var forwarded = []os.Signal{os.Interrupt}
+
+const sigWinch = syscall.Signal(0)
+
+func isTerminal(*os.File) bool { return false }
+
+func terminalSize(*os.File) (engine.WindowSize, error) {
+	return engine.WindowSize{}, errors.ErrUnsupported
+}
+
+func rawMode(*os.File) (restore func(), err error) { return func() {}, errors.ErrUnsupported }
+
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+func killGroup(leader int) error {
+	p, err := os.FindProcess(leader)
+	if err != nil {
+		return err
+	}
+	return p.Kill()
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/seatbelt"
+)
+
+// This file is how a plan for macOS becomes command lines.
+
+// launchShell starts commands: only a process itself can lower its limits. With -p
+// it takes neither functions nor settings from the environment, which is the
+// guest's. It is bash, since other shells cannot close a descriptor above 9.
+var launchShell = []string{"/bin/bash", "-p", "-c"}
+
+// closeOthers has a shell close all descriptors above one. Those of this process
+// that are not to be inherited are closed anyhow; others may have been opened
+// without that, by C code for one (CVE-2024-21626 was one such descriptor).
+func closeOthers(last int) string {
+	return fmt.Sprintf(`for f in /dev/fd/*; do f=${f##*/}; [ "$f" -le %d ] || eval "exec $f>&-"; done`, last)
+}
+
+// real is where a program really is: rules see real paths.
+func real(program string) string {
+	if at, err := filepath.EvalSymlinks(program); err == nil {
+		return at
+	}
+	return program
+}
+
+// launch is the whole command line that becomes a program. sandboxExec comes
+// first, so that the profile holds for the shell, too; stderr is the descriptor
+// that shall be the program's standard error.
+func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, env []string, terminal bool) (argv []string, err error) {
+	if p.Level == LevelSeatbelt {
+		c := p.seatbelt
+		c.Terminal = terminal
+		if p.Spec.Seccomp.NoExec {
+			c.Program, c.Launcher = real(program), launchShell[:1]
+		}
+		profile, err := seatbelt.New(c)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(append([]string{sandboxExec}, profile.Args()...), "--")
+	}
+	argv = append(append(argv, launchShell...), p.launcher(stderr, env), "bash", program)
+	return append(argv, args...), nil
+}
+
+// launcher is the script that becomes the program. stderr is the descriptor that
+// shall be its standard error; on the one after that the sandbox's watcher
+// listens, which is told of the process group before there is something to end.
+func (p *Plan) launcher(stderr int, env []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "echo \"+$$\" >&%d\n%s\numask %03o", stderr+1, closeOthers(stderr), umask)
+	options := map[string]struct {
+		letter string
+		unit   uint64
+	}{"cpu": {"t", 1}, "nofile": {"n", 1}, "fsize": {"f", 512}, "core": {"c", 512}, "as": {"v", 1024}}
+	for _, l := range p.rlimits {
+		o := options[l.name]
+		fmt.Fprintf(&b, " && ulimit -S -%s %d && ulimit -H -%s %d", o.letter, (l.soft+o.unit-1)/o.unit, o.letter, (l.hard+o.unit-1)/o.unit)
+	}
+	// A shell sets these itself.
+	for _, name := range []string{"PWD", "OLDPWD", "SHLVL"} {
+		if !hasName(env, name) {
+			fmt.Fprintf(&b, " && unset %s", name)
+		}
+	}
+	fmt.Fprintf(&b, ` && exec 2>&%d %d>&- && exec "$@"`, stderr, stderr)
+	return b.String()
+}
+
+func hasName(env []string, name string) bool {
+	for _, kv := range env {
+		if strings.HasPrefix(kv, name+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// commandLine prints what starts a command, "/PROGRAM".
+func (p *Plan) commandLine() string {
+	argv, err := p.launch("/usr/bin/sandbox-exec", "/PROGRAM", nil, 3, p.Env, false)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(argv, "\n") + "\n"
+}

@@ -1,0 +1,198 @@
+//go:build darwin || (linux && (amd64 || arm64))
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// posixProcess is a command.
+type posixProcess struct {
+	box    *posixBox
+	name   string
+	pid    int
+	tree   *tree
+	report *os.File // what goes wrong before the program runs; its end of file
+	begin  time.Time
+	took   Timing
+	reaped bool // under box.mu
+	failed bool // before the program ran
+}
+
+func (b *posixBox) exec(r execRequest) (process, error) {
+	program, err := findProgram(r)
+	if err != nil {
+		return nil, err
+	}
+	files, report, err := b.descriptors(r.files)
+	if err != nil {
+		return nil, err
+	}
+	stderr := len(files) - 2
+	defer files[2].Close()
+	argv, err := r.plan.launch(b.m.host.SandboxExec, program, r.argv[1:], stderr, r.env, r.terminal)
+	if err != nil {
+		return nil, errors.Join(err, report.Close())
+	}
+	p := &posixProcess{box: b, name: r.argv[0], report: report, begin: time.Now()}
+	attr := &syscall.ProcAttr{Dir: r.dir, Env: r.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal}}
+	if b.m.host.Become { // no guest is ever root of the host
+		attr.Sys.Credential = &syscall.Credential{Uid: uint32(r.plan.ids.hostUID), Gid: uint32(r.plan.ids.hostGID)}
+	}
+	for _, f := range files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return nil, errors.Join(ErrClosed, report.Close())
+	}
+	p.pid, err = syscall.ForkExec(argv[0], argv, attr)
+	runtime.KeepAlive(files)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s in %s: %w", argv[0], r.dir, err), report.Close())
+	}
+	p.tree = newTree(p.pid)
+	b.trees = append(b.trees, p.tree)
+	b.running.Add(1)
+	b.forks.add(p.pid)
+	b.watcher.told(p.pid)
+	return p, nil
+}
+
+// descriptors are those of the launcher: the command's, but that its standard
+// error comes after the others, and the launcher's own is the report; and last
+// the watcher's.
+func (b *posixBox) descriptors(theirs []*os.File) (files []*os.File, report *os.File, err error) {
+	for _, f := range theirs {
+		if f == nil {
+			f = b.m.null
+		}
+		files = append(files, f)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	stderr := files[2]
+	files[2] = write
+	return append(files, stderr, b.watcher.to), read, nil
+}
+
+// findProgram looks for it as the shell would, since the files are the host's, so
+// that what is not there is told from what exits with 127.
+func findProgram(r execRequest) (string, error) {
+	err := error(syscall.ENOENT)
+	for _, name := range r.paths {
+		at := name
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(r.dir, at)
+		}
+		st, serr := os.Stat(at)
+		switch {
+		case serr != nil:
+			continue
+		case st.IsDir() || unix.Access(at, unix.X_OK) != nil:
+			err = syscall.EACCES
+			continue
+		}
+		if !strings.Contains(name, "/") { // so that the shell does not look for it
+			name = "./" + name
+		}
+		return name, nil
+	}
+	return "", &ExecError{Name: r.argv[0], NotFound: err == syscall.ENOENT, Err: err}
+}
+
+// setupError waits until the program runs: the report has been closed, and has
+// nothing in it.
+func (p *posixProcess) setupError() error {
+	said, err := io.ReadAll(io.LimitReader(p.report, 4096))
+	p.took.Total = time.Since(p.begin)
+	if err = errors.Join(err, p.report.Close()); err != nil {
+		return err
+	}
+	if text := strings.TrimSpace(string(said)); text != "" {
+		p.failed = true
+		return seatbeltError(text, errors.New("start "+p.name))
+	}
+	return nil
+}
+
+func (p *posixProcess) started() error {
+	err := p.setupError()
+	if err != nil {
+		_, _, werr := p.wait()
+		err = errors.Join(err, werr)
+	}
+	return err
+}
+
+func (p *posixProcess) timing() Timing     { return p.took }
+func (p *posixProcess) refused() []Refusal { return nil }
+func (p *posixProcess) release() error     { return nil }
+
+// wait reaps the command. Before that it looks once more: what has been left
+// behind is told by its group, and the group by its leader.
+func (p *posixProcess) wait() (status syscall.WaitStatus, used rusage, err error) {
+	defer p.box.running.Done()
+	err = waitable(p.pid)
+	p.box.mu.Lock()
+	defer p.box.mu.Unlock()
+	if _, serr := p.box.scanLocked(); err == nil {
+		err = serr
+	}
+	var usage syscall.Rusage
+	for {
+		_, werr := syscall.Wait4(p.pid, &status, 0, &usage)
+		if werr != syscall.EINTR {
+			p.reaped = true
+			p.tree.reaped()
+			return status, rusageOf(usage), errors.Join(err, werr)
+		}
+	}
+}
+
+func (p *posixProcess) signal(sig syscall.Signal, group bool) error {
+	p.box.mu.Lock()
+	defer p.box.mu.Unlock()
+	if p.reaped {
+		return os.ErrProcessDone
+	}
+	pid := p.pid
+	if group {
+		pid = -pid
+	}
+	err := syscall.Kill(pid, sig)
+	if err == syscall.ESRCH {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// killTree kills until nothing is left, but what cannot be killed.
+func (p *posixProcess) killTree() error {
+	for range 100 {
+		p.box.mu.Lock()
+		_, err := p.box.scanLocked()
+		n := p.tree.living()
+		p.tree.kill()
+		p.box.mu.Unlock()
+		if n == 0 || err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("kill %s: %w", strconv.Itoa(p.pid), syscall.EBUSY)
+}
