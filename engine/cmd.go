@@ -364,7 +364,7 @@ func (c *Cmd) Wait() (*Result, error) {
 		}
 		c.timing = c.process.timing()
 	}
-	res := &Result{Started: c.started, Timing: c.timing, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
+	res := &Result{Started: c.started, Timing: c.timing, Level: c.sandbox.plan.Level, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
 	res.Detached = !c.io.wait(c.waitDelay())
 	c.io.collect(res)
 	exceeded := c.hangUp(res)

@@ -39,6 +39,9 @@ func (p *Plan) decideLevel(h Host) error {
 		decide = p.otherLevel
 	}
 	why, err := decide(h)
+	if s := p.Spec.Seatbelt; h.OS != "darwin" && (s.ReadAll || s.Hidden != nil) {
+		err = errors.Join(err, &UnsupportedError{Feature: "to read all, or to hide paths, on " + h.OS, Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted"})
+	}
 	switch p.Level {
 	case LevelNamespaces:
 		return err

@@ -101,6 +101,14 @@ func TestMacRefuses(t *testing.T) {
 	}
 }
 
+func TestSeatbeltIsOfMacOS(t *testing.T) {
+	for _, s := range []Seatbelt{{ReadAll: true}, {Hidden: []string{"/x"}}} {
+		if _, err := Compile(Spec{Seatbelt: s}, machineOf(Host{UID: 1}, nil)); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+}
+
 // Whoever accepts to be without isolation has it where it can be had.
 func TestLevels(t *testing.T) {
 	no := func() error { return errors.New("refused") }

@@ -43,6 +43,7 @@ type Result struct {
 	Events  []Event
 	Started time.Time
 	Timing  Timing
+	Level   Level     // as in the Plan
 	Dropped []Dropped // as in the Plan
 	// Refused lists the system calls that the command and its descendants were
 	// refused until its end, with Seccomp.Audit; sorted by name.

@@ -79,7 +79,7 @@ func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 	stop()
 	used := s.box.box.measure().since(before)
 	res := &Result{
-		Started: begin, Outcome: OK, Dropped: slices.Clone(s.box.plan.Dropped),
+		Started: begin, Outcome: OK, Level: s.box.plan.Level, Dropped: slices.Clone(s.box.plan.Dropped),
 		Usage: use(time.Since(begin), rusage{}, used), Events: used.events(),
 	}
 	answered := run.Answered()

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -110,8 +111,15 @@ func (o *options) flagSet(name string) *flag.FlagSet {
 		s.Degrade = append(s.Degrade, engine.Protection(v))
 		return nil
 	})
+	yes(&s.AllowNoIsolation, "run even where this machine has no isolation at all, and say so: for development", "allow-no-isolation")
+	yes(&s.Seatbelt.ReadAll, "on macOS: let it read all that you can, but keys and passwords in their usual places, or what --hide lists", "read-all")
+	each([]string{"hide"}, "on macOS: hide `PATH`, with what is beneath", func(v string) error {
+		at, err := filepath.Abs(v)
+		s.Seatbelt.Hidden = append(s.Seatbelt.Hidden, at)
+		return err
+	})
 	if name == "plan" {
-		yes(&o.calls, "print the system calls, too", "calls")
+		yes(&o.calls, "print the system calls, too; on macOS the command line and the profile", "calls")
 		return fs
 	}
 	yes(&o.commit, "with mode=overlay: when the program has ended with 0, apply what it changed to the workspace", "commit")

@@ -24,6 +24,7 @@ type jsonResult struct {
 	Usage           jsonUsage      `json:"usage"`
 	Events          []jsonEvent    `json:"events,omitempty"`
 	Started         string         `json:"started"`
+	Level           engine.Level   `json:"level"`
 	Dropped         []jsonDropped  `json:"dropped,omitempty"`
 	Refused         []jsonRefused  `json:"refused,omitempty"`
 
@@ -97,6 +98,7 @@ func (o *options) printJSON(w io.Writer, r *engine.Result) error {
 			r.Usage.Wall.Seconds(), r.Usage.User.Seconds(), r.Usage.System.Seconds(), int64(r.Usage.MaxRSS),
 			r.Usage.By, r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids, int64(r.Usage.Read), int64(r.Usage.Written),
 		},
+		Level:   r.Level,
 		Started: r.Started.UTC().Format("2006-01-02T15:04:05.000Z"),
 		Run:     r.Run, Value: r.Value, Error: r.Error, Tools: make(map[string]jsonTools),
 	}

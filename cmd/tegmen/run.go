@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
@@ -68,6 +69,9 @@ func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engin
 	runtime.UnlockOSThread() // locked by main
 	if err != nil {
 		return nil, err
+	}
+	if box.Plan().Level == engine.LevelNone {
+		fmt.Fprintln(os.Stderr, "tegmen: warning: no isolation:", lost(box.Plan().Dropped, engine.ProtectIsolation))
 	}
 	cmd, err := command(ctx, box)
 	if err != nil {
@@ -158,6 +162,21 @@ func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFun
 	return func() { close(done) }
 }
 
+// accepted tells whether the flags have made do without a protection. What a
+// system never has, and nobody has asked for, is for plan and --json to tell.
+func (o *options) accepted(level engine.Level, what engine.Protection) bool {
+	return slices.Contains(o.spec.Degrade, what) || o.spec.AllowNoIsolation && level == engine.LevelLandlock
+}
+
+func lost(dropped []engine.Dropped, what engine.Protection) string {
+	for _, d := range dropped {
+		if d.Protection == what {
+			return d.Reason
+		}
+	}
+	return ""
+}
+
 // report prints the result, if that is wanted, and what a shell cannot see from
 // the exit code, and gives that.
 func (o *options) report(res *engine.Result) (int, error) {
@@ -167,7 +186,9 @@ func (o *options) report(res *engine.Result) (int, error) {
 		}
 	}
 	for _, d := range res.Dropped {
-		fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
+		if o.accepted(res.Level, d.Protection) {
+			fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
+		}
 	}
 	for _, r := range res.Refused {
 		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s (%d)\n", r.Call, r.Action, r.Count)

@@ -46,6 +46,21 @@ var (
 	}}
 )
 
+// Seatbelt is a Mac whose sandbox-exec(1) confines: what only shows there.
+var Seatbelt = Feature{"seatbelt", func() error {
+	if runtime.GOOS != "darwin" {
+		return fmt.Errorf("this is %s", runtime.GOOS)
+	}
+	if exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(deny default)", "/usr/bin/true").Run() == nil {
+		return errors.New("sandbox-exec ran what its profile refuses")
+	}
+	out, err := exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", "/usr/bin/true").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}}
+
 // Landlock is a kernel with that version of Landlock; it is required by
 // "landlock".
 func Landlock(version int) Feature {
