@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,6 +155,33 @@ func TestShellSlowCall(t *testing.T) {
 			if r.stdout != "3\n" || r.stderr != "null\n" {
 				t.Errorf("got %q %q", r.stdout, r.stderr)
 			}
+		}
+	})
+}
+
+// A file that has the name of the lock already is not written to, and calls go
+// without.
+func TestShellLockTaken(t *testing.T) {
+	shEach(t, func(t *testing.T, shell string) {
+		if !strings.HasPrefix(shell, shNoProc) {
+			t.Skip("the lock has no name")
+		}
+		var file string
+		r := shRun(t, guest.Script{Shell: shell, Source: "add 1 2; x=$(add 3 4); add 0 $x"}, clientTools(), func(cmd *exec.Cmd, _ *clientHost) {
+			for _, v := range cmd.Env {
+				if tools, found := strings.CutPrefix(v, "TEGMEN_TOOLS="); found {
+					file = filepath.Join(filepath.Dir(tools), "8")
+				}
+			}
+			if err := os.WriteFile(file, []byte("other\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if r.stdout != "3\n7\n" || r.stderr != "" {
+			t.Errorf("got %q %q", r.stdout, r.stderr)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "other\n" {
+			t.Errorf("became %q, %v", text, err)
 		}
 	})
 }
