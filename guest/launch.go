@@ -7,7 +7,8 @@ type Launch struct {
 	Argv []string // the program and its arguments
 	Env  []string // "NAME=value", besides TEGMEN_FD and TEGMEN_TOKEN
 	// Files are texts that the program finds as descriptors 4, 5, …, which can be
-	// opened again by /proc/self/fd/N.
+	// opened again by /proc/self/fd/N, or as files of these names where Script.Dir
+	// says that there is no such thing.
 	Files []string
 	// Hello is set when the program asks for its code, which is in the answer to
 	// its hello.

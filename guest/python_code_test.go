@@ -76,7 +76,7 @@ if True:
 
 func TestPythonAwait(t *testing.T) {
 	const sleep = "import asyncio\n"
-	runPython(t, []pythonCase{
+	cases := []pythonCase{
 		{name: "last expression", code: "await add(1, 2)", result: value("3")},
 		{name: "gather", code: sleep + "await asyncio.gather(*[meet(i, 5) for i in range(5)])", result: value("[0,1,2,3,4]")},
 		{name: "tasks", code: sleep + "ts = [asyncio.create_task(meet(i)) for i in range(2)]\nreturn [await t for t in ts]", result: value("[0,1]")},
@@ -118,6 +118,8 @@ async def others(i): return [await add(i, j) for j in range(30)]
 r = await asyncio.gather(*[loop.run_in_executor(None, some, i) for i in range(4)], *[others(i) for i in range(4)])
 r[:4] == r[4:] == [[i + j for j in range(30)] for i in range(4)]`, result: value("true")},
 		{name: "large", code: sleep + "await asyncio.gather(*[length('x' * 4000000) for i in range(5)], *[echo('y' * 1000) for i in range(2)])", result: value(`[4000000,4000000,4000000,4000000,4000000,"` + repeat("y", 1000) + `","` + repeat("y", 1000) + `"]`)},
+		{name: "the host does not read", code: sleep + "t = asyncio.create_task(pause())\nawait asyncio.sleep(0.01)\nu = asyncio.create_task(length('x' * 4000000))\nfor i in range(9): await asyncio.sleep(0)\nopen('alive', 'w').close()\n[await t, await u]",
+			result: value("[true,4000000]")},
 		{name: "progress", code: "seen = []\n[await steps.call({}, progress=seen.append), seen]", result: value(`["done",[0,1,2]]`)},
 		{name: "progress raises", code: "def p(v): raise KeyError(v)\ntry: await steps.call({}, progress=p)\nexcept KeyError as e: print(e)\nawait add(1, 1)", stdout: "0\n", result: value("2")},
 		{name: "host has gone", code: sleep + "r = await asyncio.gather(never(), hang_up(), return_exceptions=True)\nprint([e.type for e in r])\ntry: await add(1, 1)\nexcept ToolError as e: print(e)",
@@ -125,7 +127,12 @@ r[:4] == r[4:] == [[i + j for j in range(30)] for i in range(4)]`, result: value
 		{name: "too large", code: "try: await echo('x' * 1000)\nexcept ToolError as e: print(e.type)", job: map[string]any{"limits": map[string]any{"frame": 800}}, stdout: "too_large\n", result: []string{"{}"}},
 		{name: "exit", code: "import sys\nawait add(1, 1)\nsys.exit(4)", exit: 4},
 		{name: "default timeout of sockets", code: sleep + "import socket\nsocket.setdefaulttimeout(5)\nasync def f(): return await add(1, 1)\nasyncio.run(f()) + len(big(200000))", result: value("200002")},
-	})
+	}
+	for _, c := range cases {
+		c.name, c.deaf = c.name+", deaf kernel", true
+		cases = append(cases, c)
+	}
+	runPython(t, cases)
 }
 
 func TestPythonStateful(t *testing.T) {

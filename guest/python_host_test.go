@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +24,7 @@ type pythonHost struct {
 	t       *testing.T
 	conn    *os.File
 	process *os.Process
+	dir     string // the code's
 	job     map[string]any
 	later   []map[string]any // what a stateful guest is given next
 	meeting []pythonMessage  // calls of meet that wait for the others
@@ -169,6 +172,13 @@ func (h *pythonHost) call(m pythonMessage) bool {
 			}
 			h.meeting = nil
 		}
+	case "pause": // nothing is read until the code has made a file
+		alive := false
+		for end := time.Now().Add(5 * time.Second); !alive && time.Now().Before(end); runtime.Gosched() {
+			_, err := os.Stat(filepath.Join(h.dir, "alive"))
+			alive = err == nil
+		}
+		h.value(m, alive)
 	case "never":
 	case "cancels":
 		h.value(m, h.cancels)
@@ -202,7 +212,7 @@ var pythonTools = json.RawMessage(`[
 	{"name":"fail","schema":{"type":"object"}}, {"name":"steps","schema":{"type":"object"}},
 	{"name":"never","schema":{"type":"object"}}, {"name":"cancels","schema":{"type":"object"}},
 	{"name":"interrupt","schema":{"type":"object"}}, {"name":"over","schema":{"type":"object"}},
-	{"name":"unread","schema":{"type":"object"}}, {"name":"hang_up","schema":{"type":"object"}}]`)
+	{"name":"unread","schema":{"type":"object"}}, {"name":"pause","schema":{"type":"object"}}, {"name":"hang_up","schema":{"type":"object"}}]`)
 
 // pythonCase is a dialogue and what is to come of it.
 type pythonCase struct {
@@ -217,6 +227,7 @@ type pythonCase struct {
 	stdout string
 	stderr []string // in it, in that order; none: empty
 	exit   int      // negative: by that signal
+	deaf   bool     // to MSG_DONTWAIT, as the kernel of macOS is when it sends
 }
 
 func (c pythonCase) run(t *testing.T, python string) {
@@ -237,6 +248,15 @@ func (c pythonCase) run(t *testing.T, python string) {
 	if !launch.Hello || launch.Argv[0] != "python3" {
 		t.Fatalf("launch %q", launch.Argv[0])
 	}
+	if c.deaf {
+		boot := &launch.Argv[3]
+		for _, change := range []string{`sys.platform == \"linux\"`, "_socket.MSG_DONTWAIT,"} {
+			if !strings.Contains(*boot, change) {
+				t.Fatalf("no %q in the guest", change)
+			}
+		}
+		*boot = strings.NewReplacer(`sys.platform == \"linux\"`, "False", "_socket.MSG_DONTWAIT,", "0,").Replace(*boot)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, launch.Argv[1:]...)
@@ -250,7 +270,7 @@ func (c pythonCase) run(t *testing.T, python string) {
 		t.Fatal(err)
 	}
 	theirs.Close()
-	h.process = cmd.Process
+	h.process, h.dir = cmd.Process, cmd.Dir
 	done := make(chan struct{})
 	go func() { defer close(done); h.serve() }()
 	cmd.Wait() // the exit code tells

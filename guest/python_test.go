@@ -67,7 +67,7 @@ func TestPythonCalls(t *testing.T) {
 			result: value(`["db.query:{\"q\":\"x\"}","web.query:{\"q\":\"y\"}","db.select:{}",["query","select"],false]`)},
 		{name: "pinned", code: "select()", job: map[string]any{"namespace": "db"}, result: value(`"db.select:{}"`)},
 		{name: "mapping", code: "[tools['db.query']('x'), tools['add'](1, 2), 'query' in tools, tools['not a name'](), tools['class'](), len(tools)]",
-			result: value(`["db.query:{\"q\":\"x\"}",3,false,"not a name",".class:{}",20]`)},
+			result: value(`["db.query:{\"q\":\"x\"}",3,false,"not a name",".class:{}",21]`)},
 		{name: "dash", code: "[with_dash(), tools['with-dash'](), 'with_dash' in tools]", result: value(`["with-dash","with-dash",false]`)},
 		{name: "no such tool", code: "try:\n db.nothing\nexcept AttributeError as e:\n print(e)\ntry:\n tools['nothing']\nexcept KeyError as e:\n pass",
 			stdout: "namespace 'db' has no tool 'nothing'; it has query, select\n", result: []string{"{}"}},

@@ -26,6 +26,11 @@ type Script struct {
 	Vars      map[string]json.RawMessage
 	Tools     []Tool
 	Namespace string // the run is pinned to it: its tools have functions by their bare names, too
+	// Dir has the Launch's Files, as "4", "5", …; "" is /proc/self/fd, where Linux
+	// shows descriptors. A system without that needs a directory made for this run
+	// alone, in which the guest also may make "8", its lock: who has made it removes
+	// it, after the last process that may call tools.
+	Dir string
 }
 
 // Shell starts a script in a POSIX shell: dash, bash, busybox's. Its exit status
@@ -61,15 +66,19 @@ func Shell(s Script) Launch {
 	if len(argv) == 0 {
 		argv = []string{"sh"}
 	}
+	dir := s.Dir
+	if dir == "" {
+		dir = "/proc/self/fd"
+	}
 	prelude := `. "$TEGMEN_TOOLS"; `
 	files := []string{shText(s), s.Source}
 	if vars := shVars(s.Vars); vars != "" {
-		prelude += `. /proc/self/fd/6; exec 6<&-; `
+		prelude += ". " + shQuote(dir+"/6") + "; exec 6<&-; "
 		files = append(files, vars)
 	}
 	return Launch{
-		Argv:  append(append(argv, "-c", prelude+`. /proc/self/fd/5`, argv[len(argv)-1]), s.Args...),
-		Env:   []string{"TEGMEN_TOOLS=/proc/self/fd/4"},
+		Argv:  append(append(argv, "-c", prelude+". "+shQuote(dir+"/5"), argv[len(argv)-1]), s.Args...),
+		Env:   []string{"TEGMEN_TOOLS=" + dir + "/4"},
 		Files: files,
 	}
 }

@@ -75,10 +75,17 @@ def deliver(loop=None):
     inbox[:] = lines[-1:]
 
 
+def wait_for(readable, writable):
+    """Waits where the channel does not block, which only loops make it."""
+    select.select(readable, writable, ())
+
+
 def receive():
     if not inbox or b"\n" not in inbox[-1]:
         try:
             inbox.extend(map(os.read, FDS, SIZES))
+        except BlockingIOError:
+            return wait_for(FDS, ())
         except OSError:
             return hang_up()
         if not inbox[-1]:
@@ -97,6 +104,8 @@ def flush():
             continue
         try:
             entry.extend(map(os.write, FDS, (memoryview(entry[0])[sent:] if sent else entry[0],)))
+        except BlockingIOError:
+            wait_for((), FDS)
         except OSError:
             outbox.clear()
             hang_up()

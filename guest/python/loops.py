@@ -1,10 +1,13 @@
 # Calls in an event loop. The loop reads and writes besides the threads that may,
 # never waits for either, and holds no lock while it does something else.
-import asyncio, _socket
+import asyncio, _socket, select
 
 load("channel")
 sock = _socket.socket(fileno=FD)
-sock.settimeout(None)  # whatever the code's default is; the others block
+# Whatever the code's default is. The others block, and Linux can be told with each
+# call not to; the kernel of macOS does not listen to that when it sends, so there
+# the channel stays so and the others wait for it (see wait_for).
+sock.settimeout(None if sys.platform == "linux" else 0)
 NOW = (_socket.MSG_DONTWAIT,)
 loops, writers = [], []  # that watch the channel
 

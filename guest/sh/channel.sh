@@ -4,6 +4,12 @@
 # and so no one else's, and a line appended gives it back. Its first line has
 # the number of the process that took it last, to be replaced when it was killed.
 #
+# It stands beside what TEGMEN_TOOLS names. In /proc/self/fd that is a descriptor
+# again, so the file has no other name. Elsewhere it is a file as any, for no shell
+# can open a descriptor a second time by /dev/fd: that gives the same place in it,
+# and no right to write.
+_tegmen_file=${TEGMEN_TOOLS%4}8
+
 # Sends the request with the members $1, and leaves what follows the id in
 # _tegmen_reply; 1 when the host closed.
 _tegmen_request() {
@@ -49,15 +55,13 @@ _tegmen_read() {
 }
 
 _tegmen_lock() {
-	# $$ is the same in subshells.
-	[ /proc/self -ef "/proc/${_tegmen_pid:-none}" ] ||
-		IFS=' ' command read -r _tegmen_pid _tegmen_x </proc/self/stat || _tegmen_pid=$$
+	[ /proc/self -ef "/proc/${_tegmen_pid:-none}" ] || _tegmen_self
 	case $TEGMEN_HELLO in
 	unlocked) return ;;
 	esac
-	_tegmen_tries=0
+	_tegmen_tries=0 _tegmen_polls=0 _tegmen_zombie=
 	until IFS= command read -r _tegmen_x <&8; do
-		IFS=' ' command read -r _tegmen_owner _tegmen_x </proc/self/fd/8 || _tegmen_owner=none
+		IFS=' ' command read -r _tegmen_owner _tegmen_x <"$_tegmen_file" || _tegmen_owner=none
 		if _tegmen_lives "$_tegmen_owner"; then _tegmen_tries=0; else _tegmen_tries=$((_tegmen_tries + 1)); fi
 		# Long enough for one that has taken it to write its number. Of those
 		# that then replace the dead one, the last to write is the next.
@@ -65,7 +69,7 @@ _tegmen_lock() {
 			_tegmen_tries=0
 			_tegmen_own
 			_tegmen_sleep 0.2
-			IFS=' ' command read -r _tegmen_owner _tegmen_x </proc/self/fd/8 || :
+			IFS=' ' command read -r _tegmen_owner _tegmen_x <"$_tegmen_file" || :
 			case $_tegmen_owner in
 			"$_tegmen_pid")
 				# It may have died in the middle of a line, or of an answer.
@@ -79,22 +83,48 @@ _tegmen_lock() {
 	_tegmen_own
 }
 
+# Makes _tegmen_pid the number of this process; $$ is that of the first shell also
+# in subshells. Without /proc, which tells for nothing whether it still is right,
+# each request asks, and only a child can be asked.
+_tegmen_self() {
+	if [ -r /proc/self/stat ]; then
+		IFS=' ' command read -r _tegmen_pid _tegmen_x </proc/self/stat
+	else
+		_tegmen_pid=$(exec /bin/sh -c 'echo "$PPID"' 2>/dev/null)
+	fi || _tegmen_pid=$$
+}
+
 _tegmen_own() {
-	command printf '%-20s\n' "$_tegmen_pid" 1<>/proc/self/fd/8 || :
+	command printf '%-20s\n' "$_tegmen_pid" 1<>"$_tegmen_file" || :
 }
 
 _tegmen_unlock() {
 	case $TEGMEN_HELLO in
 	unlocked) ;;
-	*) command printf '\n' >>/proc/self/fd/8 || : ;;
+	*) command printf '\n' >>"$_tegmen_file" || : ;;
 	esac
 }
 
-# A zombie does not.
+# A zombie does not. Without /proc only ps knows one, if it may be run, and is too
+# slow to be asked each time. Who may not be sent a signal lives.
 _tegmen_lives() {
-	IFS= command read -r _tegmen_x <"/proc/$1/stat" || return 1
-	case $_tegmen_x in
-	*') Z '* | *') X '*) return 1 ;;
+	if IFS= command read -r _tegmen_x <"/proc/$1/stat"; then
+		case $_tegmen_x in
+		*') Z '* | *') X '*) return 1 ;;
+		esac
+		return
+	fi
+	[ ! -e /proc/self/stat ] || return 1
+	case $1 in
+	'' | *[!0123456789]* | "$_tegmen_zombie") return 1 ;;
+	esac
+	case $(LC_ALL=C; command kill -0 "$1" 2>&1) in
+	*'No such process'*) return 1 ;;
+	esac
+	_tegmen_polls=$((_tegmen_polls + 1))
+	[ $((_tegmen_polls % 100)) -ne 0 ] && return
+	case $(command ps -o stat= -p "$1") in
+	Z*) _tegmen_zombie=$1; return 1 ;;
 	esac
 }
 
@@ -111,13 +141,19 @@ _tegmen_hello() {
 	?*) return ;;
 	esac
 	TEGMEN_HELLO=unlocked
+	set -- "$_tegmen_file"
+	case $1 in
+	/proc/*) set -- "${TMPDIR:-/tmp}/.tegmen-$$" "/tmp/.tegmen-$$" "/dev/shm/.tegmen-$$" ;;
+	esac
 	set -C # what is there under that name is another's
-	for _tegmen_x in "${TMPDIR:-/tmp}" /tmp /dev/shm; do
-		_tegmen_x=$_tegmen_x/.tegmen-$$
+	for _tegmen_x do
 		command printf '%-20s\n' - >"$_tegmen_x" || continue
 		exec 8<"$_tegmen_x"
-		command rm -f "$_tegmen_x"
-		IFS= command read -r _tegmen_x <&8 && command printf '\n' >>/proc/self/fd/8 && TEGMEN_HELLO=locked
+		case $_tegmen_x in
+		"$_tegmen_file") ;;
+		*) command rm -f "$_tegmen_x" ;;
+		esac
+		IFS= command read -r _tegmen_x <&8 && command printf '\n' >>"$_tegmen_file" && TEGMEN_HELLO=locked
 		break
 	done 2>/dev/null
 	set +C
