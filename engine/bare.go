@@ -42,6 +42,7 @@ func (p *Plan) bareDirs() {
 func (p *Plan) in(dir string) *Plan {
 	put := func(s string) string { return strings.ReplaceAll(s, privateDir, dir) }
 	with := *p
+	with.private = dir
 	with.Dir, with.Env = put(p.Dir), make([]string, len(p.Env))
 	for i, kv := range p.Env {
 		with.Env[i] = put(kv)

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
@@ -32,6 +34,20 @@ func (c *Cmd) connect(env *[]string) ([]*os.File, error) {
 	if c.served, err = c.link.Start(ctx, c.Tools, c.job); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	texts, err := c.passTexts()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, texts...)
+	*env = mergeEnv(*env, []string{"TEGMEN_FD=3", "TEGMEN_TOKEN=" + c.link.Token()})
+	return files, nil
+}
+
+// passTexts writes them to where the guest reads them.
+func (c *Cmd) passTexts() (files []*os.File, err error) {
+	if c.textDir != "" {
+		return nil, c.sandbox.writeTexts(c.textDir, c.texts)
+	}
 	for _, text := range c.texts {
 		f, err := readOnlyText(text)
 		if err != nil {
@@ -39,8 +55,34 @@ func (c *Cmd) connect(env *[]string) ([]*os.File, error) {
 		}
 		files, c.io.theirs = append(files, f), append(c.io.theirs, f)
 	}
-	*env = mergeEnv(*env, []string{"TEGMEN_FD=3", "TEGMEN_TOKEN=" + c.link.Token()})
 	return files, nil
+}
+
+// textDir names a directory for the texts of one command, where descriptors have
+// no names of their own.
+func (s *Sandbox) textDir() string {
+	if s.plan.private == "" || !s.plan.plain() {
+		return ""
+	}
+	return filepath.Join(s.plan.private, fmt.Sprintf("run-%d", s.runs.Add(1)))
+}
+
+// writeTexts fills that directory. It is the guest's, who makes a lock in it.
+func (s *Sandbox) writeTexts(dir string, texts []string) error {
+	made := []string{dir}
+	err := os.Mkdir(dir, 0o700)
+	for i, text := range texts {
+		if err == nil {
+			made = append(made, filepath.Join(dir, strconv.Itoa(4+i)))
+			err = os.WriteFile(made[1+i], []byte(text), 0o400)
+		}
+	}
+	for _, name := range made {
+		if err == nil && s.engine.host.Become {
+			err = os.Lchown(name, s.plan.ids.hostUID, s.plan.ids.hostGID)
+		}
+	}
+	return err
 }
 
 // hangUp ends the channel of a command that has ended, and reports what was

@@ -65,7 +65,8 @@ type Cmd struct {
 	timing   Timing
 	io       streams
 	job      broker.Job   // answers its hello
-	texts    []string     // become 4, 5, …
+	texts    []string     // become 4, 5, …, or files of those names
+	textDir  string       // where; "": descriptors
 	link     *broker.Link // to the command; nil: it has no tools
 	served   *broker.Run
 	toolCtx  context.Context // of tools; nil: ctx
@@ -149,7 +150,7 @@ func (c *Cmd) start() error {
 	plan := c.sandbox.plan
 	r := execRequest{
 		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
-		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep,
+		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep, texts: c.textDir,
 	}
 	if path.IsAbs(c.Dir) {
 		r.dir = c.Dir

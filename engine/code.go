@@ -104,16 +104,18 @@ func (s *Sandbox) code(ctx context.Context, c Code, tools *broker.Set, stateful 
 }
 
 func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broker.Set, stateful bool) *Cmd {
-	cmd := s.CommandContext(ctx, p.launch.Argv[0], p.launch.Argv[1:]...)
-	cmd.Env = append(slices.Clone(c.Env), p.launch.Env...)
+	dir := s.textDir()
+	launch := p.launch(dir)
+	cmd := s.CommandContext(ctx, launch.Argv[0], launch.Argv[1:]...)
+	cmd.Env = append(slices.Clone(c.Env), launch.Env...)
 	cmd.Wall = c.Wall
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.Tools, cmd.texts = tools, p.launch.Files
+	cmd.Tools, cmd.texts, cmd.textDir = tools, launch.Files, dir
 	if cmd.Tools == nil {
 		cmd.Tools = new(broker.Set)
 	}
-	cmd.job = broker.Job{Language: c.Language, Stateful: stateful, Brief: !p.launch.Hello}
-	if p.launch.Hello { // who does not ask has it, and may be slow to read
+	cmd.job = broker.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
+	if launch.Hello { // who does not ask has it, and may be slow to read
 		cmd.job.Code, cmd.job.Vars, cmd.job.Args = c.Source, p.vars, c.Args
 	}
 	return cmd
@@ -121,7 +123,7 @@ func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broke
 
 // prepared is code that can be started.
 type prepared struct {
-	launch guest.Launch
+	launch func(dir string) guest.Launch // dir is that of guest.Script
 	vars   map[string]json.RawMessage
 }
 
@@ -154,17 +156,13 @@ func (c Code) compile(tools *broker.Set) (p prepared, err error) {
 			return p, fmt.Errorf("%w: variable %q: %w", ErrInvalid, name, err)
 		}
 	}
-	p.launch, err = c.launch(tools, p.vars)
-	return p, err
-}
-
-func (c Code) launch(tools *broker.Set, vars map[string]json.RawMessage) (guest.Launch, error) {
 	for _, l := range languages() {
 		if l.name == c.Language {
-			return l.launch(c, tools, vars), nil
+			p.launch = func(dir string) guest.Launch { return l.launch(c, tools, p.vars, dir) }
+			return p, nil
 		}
 	}
-	return guest.Launch{}, invalid("language %q: not one of %s", c.Language, strings.Join(Languages(), ", "))
+	return p, invalid("language %q: not one of %s", c.Language, strings.Join(Languages(), ", "))
 }
 
 // Languages lists what Code.Language may be.
@@ -179,17 +177,21 @@ func Languages() (names []string) {
 type language struct {
 	name     string
 	sessions bool // its interpreter takes one piece of code after another
-	launch   func(c Code, tools *broker.Set, vars map[string]json.RawMessage) guest.Launch
+	launch   func(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) guest.Launch
 }
 
 func languages() []language {
-	python := func(c Code, _ *broker.Set, _ map[string]json.RawMessage) guest.Launch { return guest.Python(c.Args) }
-	node := func(c Code, _ *broker.Set, _ map[string]json.RawMessage) guest.Launch { return guest.Node(c.Args) }
+	python := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) guest.Launch {
+		return guest.Python(c.Args)
+	}
+	node := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) guest.Launch {
+		return guest.Node(c.Args)
+	}
 	return []language{{"python", true, python}, {"node", true, node}, {"sh", false, shell}, {"bash", false, shell}}
 }
 
-func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage) guest.Launch {
-	script := guest.Script{Shell: c.Language, Source: c.Source, Args: c.Args, Vars: vars}
+func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) guest.Launch {
+	script := guest.Script{Shell: c.Language, Source: c.Source, Args: c.Args, Vars: vars, Dir: dir}
 	if tools != nil {
 		script.Namespace = tools.Namespace
 		for _, t := range tools.Tools() {

@@ -14,6 +14,7 @@ type execRequest struct {
 	plan             *Plan      // of the sandbox: limits
 	terminal         bool       // files[0] becomes the controlling terminal
 	marked           bool       // its descendants can be told apart
+	texts            string     // a directory of its own, with files to read; may be ""
 }
 
 // umask of every command: what it makes is not writable by others.

@@ -2,7 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/seatbelt"
@@ -33,10 +36,16 @@ func real(program string) string {
 // launch is the whole command line that becomes a program. sandboxExec comes
 // first, so that the profile holds for the shell, too; stderr is the descriptor
 // that shall be the program's standard error.
-func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, env []string, terminal bool) (argv []string, err error) {
+func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r execRequest) (argv []string, err error) {
 	if p.Level == LevelSeatbelt {
 		c := p.seatbelt
-		c.Terminal = terminal
+		c.Terminal = r.terminal
+		if r.texts != "" { // and no other command sees them
+			c.Write = append(slices.Clone(c.Write), seatbelt.Path{Name: r.texts, Dir: true})
+			for i := range 3 {
+				c.Keep = append(slices.Clone(c.Keep), path.Join(r.texts, strconv.Itoa(4+i)))
+			}
+		}
 		if p.Spec.Seccomp.NoExec {
 			c.Program, c.Launcher = real(program), launchShell[:1]
 		}
@@ -46,7 +55,7 @@ func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, en
 		}
 		argv = append(append([]string{sandboxExec}, profile.Args()...), "--")
 	}
-	argv = append(append(argv, launchShell...), p.launcher(stderr, env), "bash", program)
+	argv = append(append(argv, launchShell...), p.launcher(stderr, r.env), "bash", program)
 	return append(argv, args...), nil
 }
 
@@ -85,7 +94,7 @@ func hasName(env []string, name string) bool {
 
 // commandLine prints what starts a command, "/PROGRAM".
 func (p *Plan) commandLine() string {
-	argv, err := p.launch("/usr/bin/sandbox-exec", "/PROGRAM", nil, 3, p.Env, false)
+	argv, err := p.launch("/usr/bin/sandbox-exec", "/PROGRAM", nil, 3, execRequest{env: p.Env})
 	if err != nil {
 		return err.Error()
 	}

@@ -46,6 +46,7 @@ type Plan struct {
 	landlock  landlock
 	seatbelt  seatbelt.Config // of LevelSeatbelt, with placeholders; see bareDirs
 	system    string          // as Host.OS
+	private   string          // of one sandbox without namespaces: its directory; see in
 	upperFD   int             // of one start: where the upper of an overlay is sent to; see ns.Config
 
 	// key is the same for plans whose sandboxes may share a template.

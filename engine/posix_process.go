@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,7 +28,7 @@ type posixProcess struct {
 	begin  time.Time
 	took   Timing
 	reaped bool // under box.mu
-	failed bool // before the program ran
+	texts  string
 }
 
 func (b *posixBox) exec(r execRequest) (process, error) {
@@ -41,11 +42,11 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 	}
 	stderr := len(files) - 2
 	defer files[2].Close()
-	argv, err := r.plan.launch(b.m.host.SandboxExec, program, r.argv[1:], stderr, r.env, r.terminal)
+	argv, err := r.plan.launch(b.m.host.SandboxExec, program, r.argv[1:], stderr, r)
 	if err != nil {
 		return nil, errors.Join(err, report.Close())
 	}
-	p := &posixProcess{box: b, name: r.argv[0], report: report, begin: time.Now()}
+	p := &posixProcess{box: b, name: r.argv[0], texts: r.texts, report: report, begin: time.Now()}
 	attr := &syscall.ProcAttr{Dir: r.dir, Env: r.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal}}
 	if b.m.host.Become { // no guest is ever root of the host
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(r.plan.ids.hostUID), Gid: uint32(r.plan.ids.hostGID)}
@@ -124,7 +125,6 @@ func (p *posixProcess) setupError() error {
 		return err
 	}
 	if text := strings.TrimSpace(string(said)); text != "" {
-		p.failed = true
 		return seatbeltError(text, errors.New("start "+p.name))
 	}
 	return nil
@@ -141,7 +141,17 @@ func (p *posixProcess) started() error {
 
 func (p *posixProcess) timing() Timing     { return p.took }
 func (p *posixProcess) refused() []Refusal { return nil }
-func (p *posixProcess) release() error     { return nil }
+
+// release removes what was written for the command to read.
+func (p *posixProcess) release() error {
+	if p.texts == "" {
+		return nil
+	}
+	if err := removeTree(p.texts); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 // wait reaps the command. Before that it looks once more: what has been left
 // behind is told by its group, and the group by its leader.

@@ -25,6 +25,7 @@ type Sandbox struct {
 	added     atomic.Int64  // bytes to the workspace, when that was too much
 	last      *reading      // what it has used, while there is no process to use more
 	guarded   bool          // guard has been started
+	runs      atomic.Int64  // names directories
 	wake      chan struct{} // for the watchdog: a command has started
 
 	commands sync.RWMutex // held for reading by each command, for writing by Commit
