@@ -12,18 +12,28 @@ test: deps
 	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -p 1 -timeout 15m ./...
 	$(MAKE) rung
 
-## rung: the tests again that hold where there are no namespaces
+## rung: the tests again that hold where there are no namespaces: with Landlock, as on macOS, with nothing
 .PHONY: rung
 rung: deps
 	TEGMEN_TEST_RUNG=landlock TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -count 1 -timeout 10m ./test \
 		-run 'Survive|Timeout|KeepKills|Held|Starts|Canceled|Output|Truncation|Bytes|Streams|Command|Writer|Concurrent|Terminal|^TestCode|^TestSession|Outcomes|Lost|CPUTime|Usage|Bare|AuditUnder'
+	for rung in seatbelt none; do \
+		TEGMEN_TEST_RUNG=$$rung TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -count 1 -timeout 10m ./test \
+			-run 'Survive|Timeout|KeepKills|StartsWhile|Canceled|Streams|Descriptors|Terminal|^TestCode|^TestDialogues|SessionTimeout|Outcomes|CPUTime' \
+			-skip 'EachProfile|StayInside' || exit 1; done
+
+## test-macos: what only a Mac can show; README and test/mac say what has to be there and what it prints
+.PHONY: test-macos
+test-macos:
+	TEGMEN_TEST_REQUIRE=seatbelt,python3,node,sh,bash $(GO) test -count 1 -v ./test/mac
+	$(GO) test ./seatbelt ./engine ./broker ./guest ./check ./internal/...
 
 # With libseccomp there, policies of one's own are tested, too.
 TAGS = $$(pkg-config --exists libseccomp 2>/dev/null && echo -tags libseccomp)
 
 # What has to be there on a machine that is set up, so that no test is skipped
 # for want of it.
-REQUIRE = userns,landlock,libseccomp,go,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity
+REQUIRE = userns,landlock,libseccomp,go,mount,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity
 
 ## deps: programs that tests run inside sandboxes or measure against (Debian)
 .PHONY: deps
@@ -69,6 +79,7 @@ cross:
 	for os in linux darwin; do for arch in amd64 arm64; do \
 		echo "$$os/$$arch" && CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) vet ./... || exit 1; done; done
 	CGO_ENABLED=1 $(GO) vet $(TAGS) ./...
+	for os in windows freebsd; do echo "$$os/amd64" && CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) build ./... || exit 1; done
 
 ## lint: formatting and vet
 .PHONY: lint

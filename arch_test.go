@@ -35,6 +35,8 @@ var libraries = map[string]string{
 
 	"github.com/google/jsonschema-go/jsonschema": "schemas of tools from Go types, and validation, as MCP's Go SDK has it",
 
+	"github.com/creack/pty": "pseudo-terminals of macOS, whose ioctls take no part in anything else here",
+
 	"github.com/seccomp/libseccomp-golang": "compiles seccomp policies, behind the tag libseccomp",
 }
 

@@ -30,5 +30,7 @@
 // dies with it.
 //
 // Linux 5.14 or later, amd64 and arm64, as root or as a user who may create
-// user namespaces. Elsewhere the package builds, and Open says what is missing.
+// user namespaces; macOS, where a Seatbelt profile confines what runs, and
+// [Plan.Dropped] lists what is weaker. Elsewhere the package builds, and Open says
+// what is missing. See [Level].
 package engine
