@@ -22,7 +22,12 @@ var launchShell = []string{"/bin/bash", "-p", "-c"}
 // that are not to be inherited are closed anyhow; others may have been opened
 // without that, by C code for one (CVE-2024-21626 was one such descriptor).
 func closeOthers(last int) string {
-	return fmt.Sprintf(`for f in /dev/fd/*; do f=${f##*/}; [ "$f" -le %d ] || eval "exec $f>&-"; done`, last)
+	return fmt.Sprintf(`unset GLOBIGNORE
+for f in /dev/fd/*; do
+	f=${f##*/}
+	case $f in *[!0-9]*) echo 'descriptors are not listed in /dev/fd' >&2; exit 1 ;; esac
+	[ "$f" -le %d ] || eval "exec $f>&-"
+done`, last)
 }
 
 // real is where a program really is: rules see real paths.

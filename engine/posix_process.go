@@ -108,7 +108,7 @@ func findProgram(r execRequest) (string, error) {
 			err = syscall.EACCES
 			continue
 		}
-		if !strings.Contains(name, "/") { // so that the shell does not look for it
+		if !filepath.IsAbs(name) { // so that the shell neither looks for it nor takes it for an option
 			name = "./" + name
 		}
 		return name, nil
