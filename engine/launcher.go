@@ -73,7 +73,7 @@ func (p *Plan) launcher(stderr int, env []string) string {
 	options := map[string]struct {
 		letter string
 		unit   uint64
-	}{"cpu": {"t", 1}, "nofile": {"n", 1}, "fsize": {"f", 512}, "core": {"c", 512}, "as": {"v", 1024}}
+	}{"cpu": {"t", 1}, "nofile": {"n", 1}, "fsize": {"f", 1024}, "core": {"c", 1024}, "as": {"v", 1024}}
 	for _, l := range p.rlimits {
 		o := options[l.name]
 		fmt.Fprintf(&b, " && ulimit -S -%s %d && ulimit -H -%s %d", o.letter, (l.soft+o.unit-1)/o.unit, o.letter, (l.hard+o.unit-1)/o.unit)

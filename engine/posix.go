@@ -220,7 +220,7 @@ func trySandboxExec(program string) error {
 
 // seatbeltError explains what sandbox-exec, or the shell it starts, has said.
 func seatbeltError(said string, err error) error {
-	if strings.Contains(said, "sandbox_apply") && strings.Contains(said, syscall.EPERM.Error()) || strings.Contains(said, "sandbox_apply: Operation not permitted") {
+	if strings.Contains(said, "sandbox_apply: Operation not permitted") {
 		return &UnsupportedError{Feature: "sandbox-exec in a process that is in a sandbox itself", Err: syscall.EPERM,
 			Remedy: "Seatbelt does not nest: start it outside of the other sandbox, or leave the isolation to that (allow no isolation)"}
 	}

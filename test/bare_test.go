@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,11 +115,62 @@ func TestBareDirectoriesAreSwept(t *testing.T) {
 // In a container as docker makes them, namespaces and clone3 are refused; the
 // command says so, and goes on without where that is accepted.
 func TestInAContainer(t *testing.T) {
-	testenv.Need(t, testenv.Landlock(6), testenv.Program("go"))
+	testenv.Need(t, testenv.Landlock(6))
+	container := containerWithCommand(t, func(*seccomp.Policy) {})
+	res := run(t, container, "/opt/bin/tegmen", "run", "--", "true")
+	if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 || !strings.Contains(got, "namespaces") {
+		t.Errorf("exit code %d, stderr %q; want one line about namespaces", res.ExitCode, got)
+	}
+	res = run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c", "pwd; sleep 1000 & cat /workspace/x; echo $?")
+	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n1\n") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
+	}
+	if got := string(res.Stderr); !strings.Contains(got, "tegmen: ran without namespaces: ") {
+		t.Errorf("stderr %q: want what was lost", got)
+	}
+	if res := run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
+		t.Errorf("left behind: %s", res.Stdout)
+	}
+}
+
+// Where Landlock is refused as well there is no isolation left: the command says
+// so, and runs only where that is accepted, with a warning.
+func TestInAContainerWithoutLandlock(t *testing.T) {
+	testenv.Need(t, testenv.Program("bash"))
+	container := containerWithCommand(t, func(p *seccomp.Policy) {
+		for i := range p.Syscalls {
+			p.Syscalls[i].Names = slices.DeleteFunc(p.Syscalls[i].Names, func(name string) bool { return strings.HasPrefix(name, "landlock_") })
+		}
+	})
+	for _, flags := range [][]string{nil, {"--degrade", "namespaces"}} {
+		res := run(t, container, "/opt/bin/tegmen", append(append([]string{"run"}, flags...), "--", "echo", "ran")...)
+		if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 || len(res.Stdout) > 0 {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want one line", flags, res.ExitCode, res.Stdout, got)
+		}
+	}
+	const script = "pwd; sleep 1000 & ulimit -f; ulimit -n; ulimit -H -t; ulimit -c; exit 7" // in blocks of 512 bytes
+	res := run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1m", "--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
+	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n2048\n99\n6\n0\n") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
+	}
+	if got := string(res.Stderr); !strings.HasPrefix(got, "tegmen: warning: no isolation: there is none, since namespaces are refused") || strings.Count(got, "\n") != 1 {
+		t.Errorf("stderr %q: want one line that warns", got)
+	}
+	if res := run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
+		t.Errorf("left behind: %s", res.Stdout)
+	}
+}
+
+// containerWithCommand is a sandbox with docker's filter, changed so, and with
+// tegmen in /opt/bin.
+func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sandbox {
+	t.Helper()
+	testenv.Need(t, testenv.Program("go"))
 	p, err := seccomp.Parse(testenv.DockerProfile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(p)
 	eng := open(t)
 	tegmen, err := filepath.EvalSymlinks(filepath.Join(commandDir(t), "tegmen")) // one that was built before is a link
 	if err != nil {
@@ -136,21 +188,12 @@ func TestInAContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer container.Close()
-	res := run(t, container, "/opt/bin/tegmen", "run", "--", "true")
-	if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 || !strings.Contains(got, "namespaces") {
-		t.Errorf("exit code %d, stderr %q; want one line about namespaces", res.ExitCode, got)
-	}
-	res = run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c", "pwd; sleep 1000 & cat /workspace/x; echo $?")
-	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n1\n") {
-		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
-	}
-	if got := string(res.Stderr); !strings.Contains(got, "tegmen: ran without namespaces: ") {
-		t.Errorf("stderr %q: want what was lost", got)
-	}
-	if res := run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
-		t.Errorf("left behind: %s", res.Stdout)
-	}
+	t.Cleanup(func() {
+		if err := container.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return container
 }
 
 // Orphans go to the nearest subreaper, which a guest can be: its own end, in
