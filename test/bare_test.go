@@ -149,7 +149,7 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 		}
 	}
 	const script = "pwd; sleep 1000 & ulimit -f; ulimit -n; ulimit -H -t; ulimit -c; exit 7" // in blocks of 512 bytes
-	res := run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1m", "--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
+	res := run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1048576", "--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
 	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n2048\n99\n6\n0\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
