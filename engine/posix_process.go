@@ -62,7 +62,11 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 	p.pid, err = syscall.ForkExec(argv[0], argv, attr)
 	runtime.KeepAlive(files)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s in %s: %w", argv[0], r.dir, err), report.Close())
+		err = fmt.Errorf("start %s in %s: %w", argv[0], r.dir, err)
+		if errors.Is(err, syscall.E2BIG) {
+			err = &ExecError{Name: p.name, Err: syscall.E2BIG}
+		}
+		return nil, errors.Join(err, report.Close())
 	}
 	p.tree = newTree(p.pid)
 	b.trees = append(b.trees, p.tree)
