@@ -139,6 +139,9 @@ func TestAgentCommandShell(t *testing.T) {
 		}
 	})
 	t.Run("O01 O38 O39 O40 what it is", func(t *testing.T) {
+		if loose {
+			t.Skip("nothing keeps it from writing to the host")
+		}
 		library := place(t)
 		if err := os.WriteFile(library+"/library.py", []byte("answer = 42\n"), 0o644); err != nil {
 			t.Fatal(err)
