@@ -51,13 +51,13 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 	if b.m.host.Become { // no guest is ever root of the host
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(r.plan.ids.hostUID), Gid: uint32(r.plan.ids.hostGID)}
 	}
-	for _, f := range files {
-		attr.Files = append(attr.Files, f.Fd())
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return nil, errors.Join(ErrClosed, report.Close())
+	}
+	for _, f := range files { // now that none can be closed meanwhile
+		attr.Files = append(attr.Files, f.Fd())
 	}
 	p.pid, err = syscall.ForkExec(argv[0], argv, attr)
 	runtime.KeepAlive(files)
