@@ -47,7 +47,7 @@ var layers = [][]string{
 	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
 	{"engine"},
 	{"agent"},
-	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/vm", "example/tools"},
+	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},
 }
 
 type pkg struct {

@@ -1,0 +1,324 @@
+//go:build darwin || (linux && (amd64 || arm64))
+
+package mac
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// hostToBeKilled starts sandboxes with commands that leave something behind, says
+// where its directories are, and waits to be killed.
+func hostToBeKilled() {
+	h, err := macHost()
+	if err != nil {
+		panic(err)
+	}
+	eng, err := engine.Open(engine.Options{Host: &h})
+	if err != nil {
+		panic(err)
+	}
+	mark := os.Args[1]
+	for range 2 {
+		box, err := eng.Start(context.Background(), engine.Spec{Keep: true})
+		if err != nil {
+			panic(err)
+		}
+		for range 2 {
+			cmd := box.Command("sh", "-c", "mkdir -p closed/in; chmod 000 closed; sleep "+mark+" & exec sleep "+mark)
+			cmd.Stdout = io.Discard
+			if err := cmd.Start(); err != nil {
+				panic(err)
+			}
+		}
+		fmt.Println(filepath.Dir(box.Plan().Dir))
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
+}
+
+func TestPredecessorsX26HostIsKilled(t *testing.T) {
+	private(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := marker(26)
+	host := exec.Command(self, mark)
+	host.Env, host.Stderr = append(os.Environ(), helper+"=host"), os.Stderr
+	stdout, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "ready"; {
+		dirs = append(dirs, lines.Text())
+	}
+	// The host itself has the mark in its command line, so it does not count.
+	until(t, "its commands run", func() bool { return len(alive(t, "sleep "+mark)) >= 8 })
+	for _, d := range dirs {
+		if !exists(d) {
+			t.Errorf("%s is not there", d)
+		}
+	}
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Wait() // it was killed
+	if len(dirs) != 2 {
+		t.Fatalf("directories %q, want 2", dirs)
+	}
+	until(t, "all processes are gone", func() bool { return len(alive(t, mark)) == 0 })
+	until(t, "all directories are gone", func() bool { return !exists(dirs[0]) && !exists(dirs[1]) })
+}
+
+func TestKeepWithSeveralCommands(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	const n = 6
+	results := make(chan string, n)
+	for i := range n {
+		cmd := box.CommandContext(within(t, limit), "sh", "-c", fmt.Sprintf(": >up%d; until [ -e up%d ]; do sleep 0.02; done; echo %d; exit %d", i, (i+1)%n, i, i))
+		go func() {
+			res, err := cmd.Run()
+			switch {
+			case err != nil:
+				results <- err.Error()
+			case string(res.Stdout) != fmt.Sprintf("%d\n", i) || res.ExitCode != i:
+				results <- fmt.Sprintf("%d: %d, %q", i, res.ExitCode, res.Stdout)
+			default:
+				results <- ""
+			}
+		}()
+	}
+	for range n { // each waits for another, so they have to run at once
+		if wrong := <-results; wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	if got := sh(t, box, "ls | wc -l | tr -d ' '"); got != "6" {
+		t.Errorf("%s files, want 6", got)
+	}
+}
+
+func TestCancelOfOneLeavesTheOther(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	mark := marker(31)
+	one := box.CommandContext(ctx, "sh", "-c", "sleep "+mark+" & : >one; wait")
+	other := box.CommandContext(within(t, limit), "sh", "-c", ": >other; until [ -e end ]; do sleep 0.02; done; echo done")
+	for _, cmd := range []*engine.Cmd{one, other} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh(t, box, "until [ -e one ] && [ -e other ]; do sleep 0.02; done")
+	runs(t, "sleep "+mark)
+	cancel()
+	if res, err := one.Wait(); err != nil || res.Outcome != engine.Canceled {
+		t.Errorf("the one: %+v, %v", res, err)
+	}
+	until(t, "what it left is gone", func() bool { return len(alive(t, mark)) == 0 })
+	sh(t, box, ": >end")
+	if res, err := other.Wait(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != "done\n" {
+		t.Errorf("the other: %+v, %v", res, err)
+	}
+}
+
+func TestCloseWhileCommandsRun(t *testing.T) {
+	temp := private(t)
+	eng := open(t, nil)
+	box := start(t, eng, engine.Spec{Keep: true})
+	mark := marker(32)
+	var cmds []*engine.Cmd
+	for range 3 {
+		cmd := box.Command("sh", "-c", "trap '' TERM HUP INT; sleep "+mark+" & sleep "+mark+"; sleep "+mark)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cmds = append(cmds, cmd)
+	}
+	until(t, "all of it runs", func() bool { return len(alive(t, "sleep "+mark)) >= 6 })
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := alive(t, mark); len(left) > 0 { // Close has waited
+		t.Errorf("alive after Close: %q", left)
+	}
+	empty(t, temp)
+	for _, cmd := range cmds {
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Lost {
+			t.Errorf("%+v, %v; want lost", res, err)
+		}
+	}
+	if _, err := box.Command("true").Run(); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a command afterwards: %v", err)
+	}
+	if err := box.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+func TestTooManyProcesses(t *testing.T) {
+	mark := marker(33)
+	box := sandbox(t, engine.Spec{Limits: engine.Limits{Pids: 10}})
+	res := run(t, box, "sh", "-c", "i=0; while [ $i -lt 30 ]; do sleep "+mark+" & i=$((i+1)); done; wait")
+	if res.Outcome != engine.Pids {
+		t.Errorf("%s, stderr %s; want pids", res.Outcome, res.Stderr)
+	}
+	until(t, "all are gone", func() bool { return len(alive(t, mark)) == 0 })
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Output: 1000, Discard: 4 * engine.MiB}})
+	res := run(t, box, "sh", "-c", "dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
+	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 || res.TruncatedStderr {
+		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout), res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
+	}
+	if res := run(t, box, "cat", "/dev/zero"); res.Outcome != engine.Output || len(res.Stdout) != 1000 {
+		t.Errorf("endless: %s, %d bytes; want output, 1000", res.Outcome, len(res.Stdout))
+	}
+}
+
+func TestStdin(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	if got := output(t, box, "cat"); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+	for name, size := range map[string]int{"none": 0, "some": 10, "more than a pipe holds": 300_000} {
+		text := strings.Repeat("x", size)
+		cmd := box.CommandContext(within(t, limit), "cat")
+		cmd.Stdin = strings.NewReader(text)
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	cmd := box.CommandContext(within(t, limit), "true") // who does not read it
+	cmd.Stdin = strings.NewReader(strings.Repeat("x", 300_000))
+	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK {
+		t.Errorf("not read: %+v, %v", res, err)
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	run := func(stdin io.Reader, script string) string {
+		t.Helper()
+		cmd := box.CommandContext(within(t, limit), "bash", "-c", script)
+		cmd.TTY, cmd.Stdin = &engine.WindowSize{Rows: 33, Cols: 77}, stdin
+		res, err := cmd.Run()
+		if err != nil || res.Outcome != engine.OK {
+			t.Fatalf("%s: %+v, %v", script, res, err)
+		}
+		return strings.Join(strings.Fields(string(res.Stdout)), " ")
+	}
+	if got, want := run(nil, "for i in 0 1 2; do [ -t $i ] || echo $i is none; done; tty; stty size; : </dev/tty && echo own; echo $TERM"), "33 77 own xterm-256color"; !strings.HasPrefix(got, "/dev/") || !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want a terminal and %q", got, want)
+	}
+	if got := run(strings.NewReader("typed\n"), "stty -echo; read -r x; echo got $x"); !strings.HasSuffix(got, "got typed") {
+		t.Errorf("reading it: %q", got)
+	}
+
+	var out strings.Builder
+	cmd := box.CommandContext(within(t, limit), "bash", "-c", "trap 'stty size; exit' WINCH; : >up; while :; do sleep 0.02; done")
+	cmd.TTY, cmd.Stdout = &engine.WindowSize{Rows: 1, Cols: 2}, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, box, "until [ -e up ]; do sleep 0.02; done")
+	if err := cmd.Resize(engine.WindowSize{Rows: 50, Cols: 60}); err != nil {
+		t.Error(err)
+	}
+	if res, err := cmd.Wait(); err != nil || strings.TrimSpace(out.String()) != "50 60" {
+		t.Errorf("resized: %q, %+v, %v", out.String(), res, err)
+	}
+}
+
+func TestClosedDirectoriesAreRemoved(t *testing.T) {
+	temp := private(t)
+	box := start(t, open(t, nil), engine.Spec{})
+	sh(t, box, `for d in . "$TMPDIR"; do mkdir -p "$d/a/b/c" && echo x >"$d/a/b/f" && chmod 000 "$d/a/b/c" "$d/a/b/f" && chmod 000 "$d/a/b" && chmod 000 "$d/a"; done; ln -s / link; chmod 000 .`)
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	empty(t, temp)
+}
+
+func TestSandboxesShareNothing(t *testing.T) {
+	eng := open(t, nil)
+	one, two := start(t, eng, engine.Spec{}), start(t, eng, engine.Spec{})
+	sh(t, one, `echo x >f; echo x >"$TMPDIR/f"; echo x >~/g`)
+	if got := sh(t, two, `ls . "$TMPDIR" ~ | grep -c '^[fg]$' || true`); got != "0" {
+		t.Errorf("the other sees %s files", got)
+	}
+	a, b := sh(t, one, `pwd -P; echo "$TMPDIR"; echo ~`), sh(t, two, `pwd -P; echo "$TMPDIR"; echo ~`)
+	for i, line := range strings.Split(a, "\n") {
+		if line == strings.Split(b, "\n")[i] {
+			t.Errorf("both have %s", line)
+		}
+	}
+	testSeparate(t, two, strings.Split(a, "\n")[0]+"/f")
+}
+
+// testSeparate shows that one sandbox cannot reach a file of another.
+func testSeparate(t *testing.T, box *engine.Sandbox, file string) {
+	t.Run("by name", func(t *testing.T) {
+		needSeatbelt(t)
+		for _, script := range []string{"cat " + file, "echo y >>" + file, "rm " + file} {
+			if res := run(t, box, "sh", "-c", script); res.Outcome != engine.Exit {
+				t.Errorf("%s: %s, %s", script, res.Outcome, res.Stdout)
+			}
+		}
+	})
+}
+
+// A started sandbox says where things are, and nothing stands for them any more.
+func TestPlanHasRealPaths(t *testing.T) {
+	temp := private(t)
+	box := start(t, open(t, nil), engine.Spec{})
+	p := box.Plan()
+	if p.Dir != sh(t, box, "pwd -P") || !strings.HasPrefix(p.Dir, temp+"/") {
+		t.Errorf("it starts in %q", p.Dir)
+	}
+	for _, text := range []string{p.String(), p.Calls(), strings.Join(p.Env, "\n"), p.Dir} {
+		if strings.Contains(text, "(private)") || !strings.Contains(text, temp) {
+			t.Errorf("a placeholder, or no path, in\n%s", text)
+		}
+	}
+	if info, err := os.Stat(filepath.Dir(p.Dir)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v, %v; want one that others cannot enter", info, err)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	box := sandbox(t, engine.Spec{Keep: true})
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
+		cmd := box.CommandContext(within(t, limit), "sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Signal(sig); err != nil {
+			t.Error(err)
+		}
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
+			t.Errorf("%s: %+v, %v", sig, res, err)
+		}
+		if err := cmd.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%s afterwards: %v", sig, err)
+		}
+	}
+}

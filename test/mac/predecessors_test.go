@@ -1,0 +1,232 @@
+//go:build darwin || (linux && (amd64 || arm64))
+
+package mac
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
+
+// The tests named TestPredecessors… show what other systems for running models'
+// code do on macOS, or should have done. Their numbers are those of
+// ../testdata/predecessors.txt.
+
+type pair struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
+func adders() *broker.Set {
+	s := new(broker.Set)
+	broker.Add(s, "add", "Adds.", func(_ context.Context, in pair) (int, error) { return in.A + in.B, nil })
+	return s
+}
+
+func code(t testing.TB, eng *engine.Engine, s engine.Spec, language, source string) *engine.Result {
+	t.Helper()
+	res, err := eng.Run(within(t, limit), s, engine.Code{Language: language, Source: source}, adders())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestPredecessorsC17FiveCallsInALoop(t *testing.T) {
+	needs(t, "python3")
+	res := code(t, open(t, nil), engine.Spec{}, "python", "total = 0\nfor i in range(5):\n    total = add(a=total, b=i + 1)\ntotal")
+	if res.Outcome != engine.OK || string(res.Value) != "15" || len(res.ToolCalls) != 5 {
+		t.Errorf("%s, value %s, %d calls, error %+v, stderr %s; want 15 and 5 calls", res.Outcome, res.Value, len(res.ToolCalls), res.Error, res.Stderr)
+	}
+}
+
+func TestPredecessorsC18InetConnectFails(t *testing.T) {
+	testenv.Need(t, testenv.Seatbelt)
+	needs(t, "python3")
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	connects(t, "import socket; socket.create_connection(('127.0.0.1', "+strings.TrimPrefix(l.Addr().String(), "127.0.0.1:")+"), 5); print('connected')")
+}
+
+// A socket of docker, of an agent of ssh or of a session bus would lead out.
+func TestPredecessorsX20UnixSocketsOfTheHost(t *testing.T) {
+	testenv.Need(t, testenv.Seatbelt)
+	needs(t, "python3")
+	path := filepath.Join(dir(t), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	connects(t, "import socket; socket.socket(socket.AF_UNIX).connect('"+path+"'); print('connected')")
+}
+
+// connects shows that a script can connect outside, and cannot inside.
+func connects(t *testing.T, script string) {
+	t.Helper()
+	if out, err := exec.Command("python3", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("outside: %v: %s", err, out)
+	}
+	res := run(t, sandbox(t, engine.Spec{}), "python3", "-c", script)
+	if res.Outcome != engine.Exit || !strings.Contains(string(res.Stderr), "PermissionError") {
+		t.Errorf("inside: %s, stdout %s, stderr %s; want a PermissionError", res.Outcome, res.Stdout, res.Stderr)
+	}
+}
+
+func TestPredecessorsC19WriteToEtcFails(t *testing.T) {
+	testenv.Need(t, testenv.Seatbelt)
+	res := run(t, sandbox(t, engine.Spec{}), "sh", "-c", "echo x >/etc/tegmen-test-c19")
+	if exists("/etc/tegmen-test-c19") {
+		t.Error("it was made", os.Remove("/etc/tegmen-test-c19"))
+	}
+	if res.Outcome != engine.Exit || !strings.Contains(string(res.Stderr), "Operation not permitted") {
+		t.Errorf("%s, stderr %s; want EPERM, Seatbelt's, also where the mode of /etc would refuse", res.Outcome, res.Stderr)
+	}
+}
+
+func TestPredecessorsC20EndlessLoopTimesOut(t *testing.T) {
+	needs(t, "python3")
+	temp := private(t)
+	eng := open(t, nil)
+	mark := marker(20)
+	res := code(t, eng, engine.Spec{Limits: engine.Limits{Wall: 2 * time.Second}}, "python",
+		"import subprocess\nsubprocess.Popen(['sleep', '"+mark+"'])\nprint('x', flush=True)\nwhile True: pass")
+	if res.Outcome != engine.Timeout || string(res.Stdout) != "x\n" {
+		t.Errorf("%s, stdout %q, stderr %s; want a timeout, and what was written before", res.Outcome, res.Stdout, res.Stderr)
+	}
+	if left := alive(t, mark); len(left) > 0 {
+		t.Errorf("alive: %q", left)
+	}
+	empty(t, temp)
+}
+
+// What is hidden where everything else can be read: by default keys and
+// passwords, and with what is added, or instead.
+func TestPredecessorsC26C27C28Hidden(t *testing.T) {
+	temp := dir(t)
+	eng := open(t, func(h *engine.Host) { h.Home = temp })
+	extra := filepath.Join(temp, "extra")
+	for _, c := range []struct {
+		name         string
+		hidden       []string
+		want, absent []string
+	}{
+		{"C26 by default", nil, []string{".ssh", ".aws"}, []string{"extra"}},
+		{"C27 more", append(engine.SecretPaths(temp), extra), []string{".ssh", ".aws", "extra"}, nil},
+		{"C28 instead", []string{extra}, []string{"extra"}, []string{".ssh", ".aws"}},
+		{"nothing", []string{}, nil, []string{".ssh", ".aws", "extra"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := eng.Compile(engine.Spec{Seatbelt: engine.Seatbelt{ReadAll: true, Hidden: c.hidden}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(p.String(), "\n")
+			for hidden, names := range map[bool][]string{true: c.want, false: c.absent} {
+				for _, name := range names {
+					if slices.Contains(lines, "hide     "+filepath.Join(temp, name)) != hidden {
+						t.Errorf("hides %s: %v; plan\n%s", name, !hidden, p)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPredecessorsC26HiddenCannotBeRead(t *testing.T) {
+	testenv.Need(t, testenv.Seatbelt)
+	home := dir(t)
+	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".ssh/key", "plain"} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := start(t, open(t, func(h *engine.Host) { h.Home = home }), engine.Spec{Seatbelt: engine.Seatbelt{ReadAll: true}})
+	if got := output(t, box, "cat", filepath.Join(home, "plain")); got != "plain" {
+		t.Errorf("with all to be read: %q", got)
+	}
+	for _, script := range []string{"cat .ssh/key", "ls .ssh", "stat .ssh/key", "cat .SSH/KEY", "cat /System/Volumes/Data" + home + "/.ssh/key"} {
+		res := run(t, box, "sh", "-c", "cd "+home+" && "+script)
+		if res.Outcome != engine.Exit || len(res.Stdout) > 0 {
+			t.Errorf("%s: %s, stdout %s, stderr %s", script, res.Outcome, res.Stdout, res.Stderr)
+		}
+	}
+}
+
+func TestPredecessorsX12HostEnvironment(t *testing.T) {
+	t.Setenv("TEGMEN_TEST_SECRET", "only-of-the-host")
+	needs(t, "python3")
+	eng := open(t, nil)
+	for name, script := range map[string]string{"sh": "env", "bash": "env", "python": "import os\nprint(dict(os.environ))"} {
+		res := code(t, eng, engine.Spec{}, name, script)
+		if res.Outcome != engine.OK || len(res.Stdout) == 0 || strings.Contains(string(res.Stdout), "only-of-the-host") {
+			t.Errorf("%s: %s, stdout %s", name, res.Outcome, res.Stdout)
+		}
+	}
+}
+
+func TestPredecessorsX13RaisingLimits(t *testing.T) {
+	if standIn && os.Geteuid() == 0 {
+		t.Skip("root may raise what it likes, and is no guest on a Mac")
+	}
+	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Files: 100, CPUTime: 100 * time.Second, FileSize: engine.MiB}})
+	for _, c := range []struct{ script, want string }{
+		{"ulimit -S -n; ulimit -H -n", "100 100"},
+		{"ulimit -S -t; ulimit -H -t", "100 101"},
+		{"ulimit -c; ulimit -H -c", "0 0"},
+		{"ulimit -n 101", "refused"},
+		{"ulimit -H -n 5000", "refused"},
+		{"ulimit -H -t 200", "refused"},
+		{"ulimit -t unlimited", "refused"},
+		{"ulimit -H -c 1", "refused"},
+		{"ulimit -H -f unlimited", "refused"},
+		{"ulimit -S -t 101 && ulimit -t", "101"}, // the second that it has to end by itself
+	} {
+		got := strings.Join(strings.Fields(sh(t, box, "bash -c '"+c.script+"' 2>/dev/null || echo refused")), " ")
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.script, got, c.want)
+		}
+	}
+	// And what is not raised holds.
+	if got := sh(t, box, "dd if=/dev/zero of=big bs=65536 count=64 2>/dev/null; wc -c <big"); got != "1048576" {
+		t.Errorf("a file of %s bytes, want 1048576", got)
+	}
+}
+
+func TestPredecessorsX25NamesOfWorkspaces(t *testing.T) {
+	eng := open(t, nil)
+	for _, name := range []string{
+		"a:b", `q"uo'te`, "(allow default)", `")(allow default)("`, "two  spaces ", "k=v", "=", "-D", "Grüße", "日本語", `back\slash`, "new\nline", "a;b#c", "$HOME", "`id`", "*", "[x]", "%n",
+	} {
+		ws := filepath.Join(dir(t), name)
+		if err := os.Mkdir(ws, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws}})
+		if got := output(t, box, "sh", "-c", `echo x >f && cat f && mkdir d && mv f d/g && printf %s "$(pwd -P)"`); got != "x\n"+ws {
+			t.Errorf("%q: got %q", name, got)
+		}
+		if text, err := os.ReadFile(filepath.Join(ws, "d", "g")); err != nil || string(text) != "x\n" {
+			t.Errorf("%q: on the host %q, %v", name, text, err)
+		}
+		if err := box.Close(); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

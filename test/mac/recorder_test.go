@@ -1,0 +1,49 @@
+//go:build darwin || (linux && (amd64 || arm64))
+
+package mac
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tegmen-dev/tegmen/engine"
+)
+
+// recorder stands before sandbox-exec: it writes down its arguments, each followed
+// by a NUL, and goes on as that.
+type recorder struct{ path, said string }
+
+func record(t testing.TB) *recorder {
+	t.Helper()
+	h, err := macHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dir(t)
+	r := &recorder{filepath.Join(d, "sandbox-exec"), filepath.Join(d, "said")}
+	script(t, r.path, `printf '%s\0' "$@" >'`+r.said+`'
+exec '`+h.SandboxExec+`' "$@"`)
+	return r
+}
+
+func (r *recorder) host(h *engine.Host) { h.SandboxExec = r.path }
+
+// argv is what the last command has been started with.
+func (r *recorder) argv(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(r.said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// script makes a program of the host.
+func script(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
