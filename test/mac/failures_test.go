@@ -65,8 +65,8 @@ func TestSandboxExecFails(t *testing.T) {
 		{"missing", "", false, "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			temp := private(t)
 			path := filepath.Join(dir(t), "sandbox-exec")
+			temp := private(t)
 			if c.script != "" {
 				script(t, path, c.script)
 			}
@@ -92,12 +92,12 @@ func TestSandboxExecFails(t *testing.T) {
 // The stand-in refuses as the real one does inside of another sandbox, and code is
 // refused then, too.
 func TestNested(t *testing.T) {
-	temp := private(t)
 	h, err := macHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir(t), "sandbox-exec")
+	temp := private(t)
 	if standIn {
 		script(t, path, "TEGMEN_TEST_NESTED=1 exec '"+h.SandboxExec+`' "$@"`)
 	} else {
