@@ -63,20 +63,21 @@ func TestActsAreWellFormed(t *testing.T) {
 	needs(t, "python3")
 	seen := make(map[string]bool)
 	for _, group := range groups {
+		check, text := exec.Command("sh", "-n"), ""
+		if group.shell == "python3" {
+			check = exec.Command("python3", "-c", "import sys; compile(sys.stdin.read(), 'acts', 'exec')")
+		}
 		for _, a := range group.acts {
-			if name := group.name + "/" + a.name; seen[name] || a.outside == 0 {
+			name := group.name + "/" + a.name
+			if seen[name] || a.outside == 0 || !strings.Contains(a.script, "ESCAPED") && !strings.Contains(a.script, "$HOST/") {
 				t.Errorf("%s is there twice, or has not all", name)
 			}
-			seen[group.name+"/"+a.name] = true
-			text := begun[group.shell] + a.script
-			cmd := exec.Command("sh", "-n")
-			if group.shell == "python3" {
-				cmd = exec.Command("python3", "-c", "import sys; compile(sys.stdin.read(), 'act', 'exec')")
-			}
-			cmd.Stdin = strings.NewReader(text)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v: %s", a.name, err, out)
-			}
+			seen[name] = true
+			text += begun[group.shell] + a.script + "\n"
+		}
+		check.Stdin = strings.NewReader(text)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", group.name, err, out)
 		}
 	}
 	t.Logf("%d acts", len(seen))

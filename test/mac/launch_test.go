@@ -159,7 +159,7 @@ func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[strin
 func TestEnvironment(t *testing.T) {
 	needs(t, "python3")
 	t.Setenv("TEGMEN_TEST_LEAK", "x")
-	box := sandbox(t, engine.Spec{Keep: true, Env: []string{"A=of the sandbox", "SPEC=1"}})
+	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true, Env: []string{"A=of the sandbox", "SPEC=1"}})
 	own := []string{
 		"A=b=c", "EMPTY=", "SPACE= two  words ", "NEWLINE=a\nb", "QUOTE='\"$(id)`id`", "UNI=Grüße", "PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin",
 		"BASH_ENV=/nonesuch", "ENV=/nonesuch", "CDPATH=/", "with-dash=1", "with.dot=1",
@@ -184,7 +184,7 @@ func TestEnvironment(t *testing.T) {
 // What a shell takes for its own settings is neither heeded on the way nor changed.
 func TestEnvironmentOfShells(t *testing.T) {
 	needs(t, "python3")
-	box := sandbox(t, engine.Spec{Keep: true})
+	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true})
 	for _, kv := range []string{
 		"PWD=/p", "OLDPWD=/o", "SHLVL=7", "SHELLOPTS=xtrace", "BASHOPTS=extdebug", "IFS=x", "PS4=$(id)", "POSIXLY_CORRECT=1",
 		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0", "BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",

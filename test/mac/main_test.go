@@ -22,6 +22,9 @@ import (
 const helper = "TEGMEN_TEST_HELPER"
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "sandbox-exec" {
+		passOn()
+	}
 	switch os.Getenv(helper) {
 	case "host":
 		hostToBeKilled()

@@ -5,7 +5,9 @@ package mac
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -38,6 +40,30 @@ func (r *recorder) argv(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// unseen has this test binary stand in, which is no shell: those change the
+// environment. On a Mac nothing stands in.
+func unseen(t testing.TB) func(*engine.Host) {
+	t.Helper()
+	if !standIn {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir(t), "sandbox-exec")
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return func(h *engine.Host) { h.SandboxExec = path }
+}
+
+// passOn becomes what is behind the "--".
+func passOn() {
+	argv := os.Args[slices.Index(os.Args, "--")+1:]
+	panic(syscall.Exec(argv[0], argv, os.Environ()))
 }
 
 // script makes a program of the host.
