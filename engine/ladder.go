@@ -122,7 +122,7 @@ func (p *Plan) dropViews(why string) {
 		"limits: tmp and tmpfiles are not limited, and of processes the threads are not counted")
 	drop(ProtectSeccomp, "macOS has no filters of system calls")
 	if p.Spec.Seccomp.NoExec {
-		drop(ProtectSeccomp, "no exec: /bin/bash can be executed, too, as it starts the program")
+		drop(ProtectSeccomp, "no exec: /bin/bash and /usr/bin/env can be executed, too, as they start the program")
 	}
 }
 

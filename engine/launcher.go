@@ -52,7 +52,7 @@ func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r 
 			}
 		}
 		if p.Spec.Seccomp.NoExec {
-			c.Program, c.Launcher = real(program), launchShell[:1]
+			c.Program, c.Launcher = real(program), []string{launchShell[0], envProgram}
 		}
 		profile, err := seatbelt.New(c)
 		if err != nil {
@@ -60,16 +60,43 @@ func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r 
 		}
 		argv = append(append([]string{sandboxExec}, profile.Args()...), "--")
 	}
-	argv = append(append(argv, launchShell...), p.launcher(stderr, r.env), "bash", program)
+	argv = append(append(argv, launchShell...), p.launcher(stderr), "bash")
+	argv = append(append(argv, asGiven(program, r.env)...), program)
 	return append(argv, args...), nil
 }
+
+// ofTheShell are variables that bash sets itself, for what it executes as well.
+var ofTheShell = []string{"_", "PWD", "OLDPWD", "SHLVL", "SHELLOPTS", "BASHOPTS", "IFS", "OPTIND", "PPID", "PS4", "POSIXLY_CORRECT", "GLOBIGNORE"}
+
+// asGiven is what makes them for the program what they are in env. A program with
+// "=" in its name, which env(1) would take for a variable, has to live with them.
+func asGiven(program string, env []string) []string {
+	if strings.Contains(program, "=") {
+		return nil
+	}
+	argv, set := []string{envProgram}, []string(nil)
+	for _, name := range ofTheShell {
+		if i := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }); i >= 0 {
+			set = append(set, env[i])
+		} else {
+			argv = append(argv, "-u", name)
+		}
+	}
+	return append(argv, set...)
+}
+
+const envProgram = "/usr/bin/env"
+
+// launched is the launcher's last word.
+const launched = "+"
 
 // launcher is the script that becomes the program. stderr is the descriptor that
 // shall be its standard error; on the one after that the sandbox's watcher
 // listens, which is told of the process group before there is something to end.
-func (p *Plan) launcher(stderr int, env []string) string {
+func (p *Plan) launcher(stderr int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "echo \"+$$\" >&%d\n%s\numask %03o", stderr+1, closeOthers(stderr), umask)
+	// Not in POSIX mode, in which ulimit counts in other units.
+	fmt.Fprintf(&b, "set +o posix\necho \"+$$\" >&%d\n%s\numask %03o", stderr+1, closeOthers(stderr), umask)
 	options := map[string]struct {
 		letter string
 		unit   uint64
@@ -78,23 +105,8 @@ func (p *Plan) launcher(stderr int, env []string) string {
 		o := options[l.name]
 		fmt.Fprintf(&b, " && ulimit -S -%s %d && ulimit -H -%s %d", o.letter, (l.soft+o.unit-1)/o.unit, o.letter, (l.hard+o.unit-1)/o.unit)
 	}
-	// A shell sets these itself.
-	for _, name := range []string{"PWD", "OLDPWD", "SHLVL"} {
-		if !hasName(env, name) {
-			fmt.Fprintf(&b, " && unset %s", name)
-		}
-	}
-	fmt.Fprintf(&b, ` && exec 2>&%d %d>&- && exec "$@"`, stderr, stderr)
+	fmt.Fprintf(&b, ` && printf %s >&2 && exec 2>&%d %d>&- && exec "$@"`, launched, stderr, stderr)
 	return b.String()
-}
-
-func hasName(env []string, name string) bool {
-	for _, kv := range env {
-		if strings.HasPrefix(kv, name+"=") {
-			return true
-		}
-	}
-	return false
 }
 
 // commandLine prints what starts a command, "/PROGRAM".

@@ -28,6 +28,7 @@ type posixProcess struct {
 	begin  time.Time
 	took   Timing
 	reaped bool // under box.mu
+	ended  bool // under box.mu: by killTree
 	texts  string
 }
 
@@ -120,18 +121,27 @@ func findProgram(r execRequest) (string, error) {
 	return "", &ExecError{Name: r.argv[0], NotFound: err == syscall.ENOENT, Err: err}
 }
 
-// setupError waits until the program runs: the report has been closed, and has
-// nothing in it.
+// setupError waits until the program runs: the report has been closed, and has the
+// launcher's last word in it. A command that has been killed before that has run,
+// as far as anyone can tell.
 func (p *posixProcess) setupError() error {
 	said, err := io.ReadAll(io.LimitReader(p.report, 4096))
 	p.took.Total = time.Since(p.begin)
 	if err = errors.Join(err, p.report.Close()); err != nil {
 		return err
 	}
-	if text := strings.TrimSpace(string(said)); text != "" {
-		return seatbeltError(text, errors.New("start "+p.name))
+	text, done := strings.CutSuffix(string(said), launched)
+	if done || p.killed() {
+		return nil
 	}
-	return nil
+	return seatbeltError(strings.TrimSpace(text), fmt.Errorf("start %s: it ended before it ran", p.name))
+}
+
+// killed tells whether it has been told to end.
+func (p *posixProcess) killed() bool {
+	p.box.mu.Lock()
+	defer p.box.mu.Unlock()
+	return p.ended || p.box.ended
 }
 
 func (p *posixProcess) started() error {
@@ -199,6 +209,7 @@ func (p *posixProcess) signal(sig syscall.Signal, group bool) error {
 func (p *posixProcess) killTree() error {
 	for range 100 {
 		p.box.mu.Lock()
+		p.ended = true
 		_, err := p.box.scanLocked()
 		n := p.tree.living()
 		p.tree.kill()

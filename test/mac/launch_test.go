@@ -66,7 +66,8 @@ func TestCommandLine(t *testing.T) {
 	if want := []string{"--", "/bin/bash", "-p", "-c"}; len(rest) < 8 || !slices.Equal(rest[:4], want) {
 		t.Fatalf("then comes %.100q, want %q", rest, want)
 	}
-	if tail := rest[5:]; len(tail) != 3 || tail[0] != "bash" || !strings.HasSuffix(tail[1], "/echo") || tail[2] != "an argument" {
+	tail := rest[5:] // the script's name, env(1) and what it is not to pass on
+	if n := len(tail); tail[0] != "bash" || tail[1] != "/usr/bin/env" || !strings.HasSuffix(tail[n-2], "/echo") || tail[n-1] != "an argument" {
 		t.Errorf("and at last %q", tail)
 	}
 	for _, path := range []string{private, ws, data, filepath.Dir(ws), "allow default)(", "data=1"} {
