@@ -17,12 +17,7 @@ func socketPair() (ours, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	theirs = os.NewFile(uintptr(fds[1]), "guest's channel")
-	// Ours alone: the runtime polls it then, so that Close ends a Read.
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return nil, nil, errors.Join(err, unix.Close(fds[0]), theirs.Close())
-	}
-	return os.NewFile(uintptr(fds[0]), "broker's channel"), theirs, nil
+	return channelFiles(fds)
 }
 
 // readOnlyText is a file for a guest to read. It is sealed, so that a guest that

@@ -49,3 +49,13 @@ const (
 )
 
 func readFD(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
+
+// channelFiles are the ends of a socket pair.
+func channelFiles(fds [2]int) (ours, theirs *os.File, err error) {
+	theirs = os.NewFile(uintptr(fds[1]), "guest's channel")
+	// Ours alone: the runtime polls it then, so that Close ends a Read.
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), theirs.Close())
+	}
+	return os.NewFile(uintptr(fds[0]), "broker's channel"), theirs, nil
+}

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/seatbelt"
@@ -47,9 +45,7 @@ func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r 
 		c.Terminal = r.terminal
 		if r.texts != "" { // and no other command sees them
 			c.Write = append(slices.Clone(c.Write), seatbelt.Path{Name: r.texts, Dir: true})
-			for i := range 3 {
-				c.Keep = append(slices.Clone(c.Keep), path.Join(r.texts, strconv.Itoa(4+i)))
-			}
+			c.Keep = append(slices.Clone(c.Keep), r.texts+"/4", r.texts+"/5", r.texts+"/6")
 		}
 		if p.Spec.Seccomp.NoExec {
 			c.Program, c.Launcher = real(program), []string{launchShell[0], envProgram}

@@ -31,7 +31,7 @@ while read -r line; do
 	esac
 done
 for g in $groups; do kill -9 "-$g"; done
-chmod -R u+rwx "$1"
+find "$1" -type d ! -perm -700 -exec chmod 700 {} \;
 rm -rf "$1"`
 
 func startWatcher(dir string) (*watcher, error) {
