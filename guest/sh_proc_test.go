@@ -105,16 +105,7 @@ kill "$parent"`
 			if runtime.GOOS == "linux" { // where ps finds nothing without /proc
 				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": `read -r pid <"$TMPDIR/pid" && [ "$*" = "-o stat= -p $pid" ] && echo Z+`}))
 			}
-			in, out, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd.Stdin = in
-			go func() {
-				<-started
-				out.Close()
-			}()
-			t.Cleanup(func() { in.Close() })
+			stdinUntil(t, cmd, started)
 		})
 		if r.stdout != "3\n" || r.stderr != "" {
 			t.Errorf("got %q %q", r.stdout, r.stderr)
@@ -141,16 +132,7 @@ func TestShellSlowCall(t *testing.T) {
 			}
 			r := shRun(t, guest.Script{Shell: shell, Source: "null >&2 & read -r go\nadd 1 2; wait"}, tools, func(cmd *exec.Cmd, _ *clientHost) {
 				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": ps, "sleep": "printf . >>" + polls}))
-				in, out, err := os.Pipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				cmd.Stdin = in
-				go func() {
-					<-started
-					out.Close()
-				}()
-				t.Cleanup(func() { in.Close() })
+				stdinUntil(t, cmd, started)
 			})
 			if r.stdout != "3\n" || r.stderr != "null\n" {
 				t.Errorf("got %q %q", r.stdout, r.stderr)

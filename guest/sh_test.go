@@ -44,6 +44,21 @@ func shEach(t *testing.T, test func(t *testing.T, shell string)) {
 	}
 }
 
+// stdinUntil gives a command a standard input that ends with that.
+func stdinUntil(t testing.TB, cmd *exec.Cmd, that <-chan struct{}) {
+	t.Helper()
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = in
+	go func() {
+		<-that
+		out.Close()
+	}()
+	t.Cleanup(func() { in.Close() })
+}
+
 type shResult struct {
 	stdout, stderr string
 	status         int
@@ -234,16 +249,7 @@ func TestShellKilledCaller(t *testing.T) {
 			return nil, nil
 		}
 		r := shRun(t, guest.Script{Shell: shell, Source: "null & p=$!\nread -r go\nkill -9 $p\nadd 1 2; add 3 4"}, tools, func(cmd *exec.Cmd, _ *clientHost) {
-			in, out, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd.Stdin = in
-			go func() {
-				<-started
-				out.Close()
-			}()
-			t.Cleanup(func() { in.Close() })
+			stdinUntil(t, cmd, started)
 		})
 		if r.stdout != "3\n7\n" {
 			t.Errorf("got %q %q", r.stdout, r.stderr)
