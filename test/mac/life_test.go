@@ -49,7 +49,7 @@ func hostToBeKilled() {
 	time.Sleep(time.Hour)
 }
 
-func TestPredecessorsX26HostIsKilled(t *testing.T) {
+func TestHostIsKilled(t *testing.T) {
 	private(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -18,9 +18,18 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// The tests named TestPredecessors… show what other systems for running models'
-// code do on macOS, or should have done. Their numbers are those of
-// ../testdata/predecessors.txt.
+// What other systems for running models' code do on macOS, or should have done, by
+// the numbers of ../testdata/predecessors.txt.
+func TestPredecessors(t *testing.T) {
+	t.Run("C17", fiveCallsInALoop)
+	t.Run("C18", inetConnectFails)
+	t.Run("C19", writeToEtcFails)
+	t.Run("C20", endlessLoopTimesOut)
+	t.Run("X12", hostEnvironment)
+	t.Run("X13", raisingLimits)
+	t.Run("X20", unixSocketsOfTheHost)
+	t.Run("X25", namesOfWorkspaces)
+}
 
 type pair struct {
 	A int `json:"a"`
@@ -42,7 +51,7 @@ func code(t testing.TB, eng *engine.Engine, s engine.Spec, language, source stri
 	return res
 }
 
-func TestPredecessorsC17FiveCallsInALoop(t *testing.T) {
+func fiveCallsInALoop(t *testing.T) {
 	needs(t, "python3")
 	res := code(t, open(t, nil), engine.Spec{}, "python", "total = 0\nfor i in range(5):\n    total = add(a=total, b=i + 1)\ntotal")
 	if res.Outcome != engine.OK || string(res.Value) != "15" || len(res.ToolCalls) != 5 {
@@ -50,7 +59,7 @@ func TestPredecessorsC17FiveCallsInALoop(t *testing.T) {
 	}
 }
 
-func TestPredecessorsC18InetConnectFails(t *testing.T) {
+func inetConnectFails(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	needs(t, "python3")
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -62,7 +71,7 @@ func TestPredecessorsC18InetConnectFails(t *testing.T) {
 }
 
 // A socket of docker, of an agent of ssh or of a session bus would lead out.
-func TestPredecessorsX20UnixSocketsOfTheHost(t *testing.T) {
+func unixSocketsOfTheHost(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	needs(t, "python3")
 	path := filepath.Join(dir(t), "s")
@@ -86,7 +95,7 @@ func connects(t *testing.T, script string) {
 	}
 }
 
-func TestPredecessorsC19WriteToEtcFails(t *testing.T) {
+func writeToEtcFails(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	res := run(t, sandbox(t, engine.Spec{}), "sh", "-c", "echo x >/etc/tegmen-test-c19")
 	if exists("/etc/tegmen-test-c19") {
@@ -97,7 +106,7 @@ func TestPredecessorsC19WriteToEtcFails(t *testing.T) {
 	}
 }
 
-func TestPredecessorsC20EndlessLoopTimesOut(t *testing.T) {
+func endlessLoopTimesOut(t *testing.T) {
 	needs(t, "python3")
 	temp := private(t)
 	eng := open(t, nil)
@@ -115,7 +124,7 @@ func TestPredecessorsC20EndlessLoopTimesOut(t *testing.T) {
 
 // What is hidden where everything else can be read: by default keys and
 // passwords, and with what is added, or instead.
-func TestPredecessorsC26C27C28Hidden(t *testing.T) {
+func TestHidden(t *testing.T) {
 	temp := dir(t)
 	eng := open(t, func(h *engine.Host) { h.Home = temp })
 	extra := filepath.Join(temp, "extra")
@@ -146,7 +155,7 @@ func TestPredecessorsC26C27C28Hidden(t *testing.T) {
 	}
 }
 
-func TestPredecessorsC26HiddenCannotBeRead(t *testing.T) {
+func TestHiddenCannotBeRead(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	home := dir(t)
 	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
@@ -169,7 +178,7 @@ func TestPredecessorsC26HiddenCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestPredecessorsX12HostEnvironment(t *testing.T) {
+func hostEnvironment(t *testing.T) {
 	t.Setenv("TEGMEN_TEST_SECRET", "only-of-the-host")
 	needs(t, "python3")
 	eng := open(t, nil)
@@ -181,7 +190,7 @@ func TestPredecessorsX12HostEnvironment(t *testing.T) {
 	}
 }
 
-func TestPredecessorsX13RaisingLimits(t *testing.T) {
+func raisingLimits(t *testing.T) {
 	if standIn && os.Geteuid() == 0 {
 		t.Skip("root may raise what it likes, and is no guest on a Mac")
 	}
@@ -219,7 +228,7 @@ func TestFileSize(t *testing.T) {
 	}
 }
 
-func TestPredecessorsX25NamesOfWorkspaces(t *testing.T) {
+func namesOfWorkspaces(t *testing.T) {
 	eng := open(t, nil)
 	for _, name := range []string{
 		"a:b", `q"uo'te`, "(allow default)", `")(allow default)("`, "two  spaces ", "k=v", "=", "-D", "Grüße", "日本語", `back\slash`, "new\nline", "a;b#c", "$HOME", "`id`", "*", "[x]", "%n",
