@@ -85,13 +85,13 @@ var bare, loose = rung != nil, rung != nil && rungHost(rung).Landlock == 0
 var rungs = map[string]func(*engine.Host){
 	"landlock": func(h *engine.Host) { h.TryNamespaces = refuse },
 	"none":     func(h *engine.Host) { h.TryNamespaces, h.Landlock = refuse, 0 },
-	"seatbelt": func(h *engine.Host) { mac(h); h.SandboxExec = fakeSandboxExec() },
+	"seatbelt": func(h *engine.Host) { asMac(h); h.SandboxExec = fakeSandboxExec() },
 }
 
 func refuse() error { return errors.New("not in this test") }
 
-// mac is a machine without what only Linux has.
-func mac(h *engine.Host) {
+// asMac makes it a machine without what only Linux has.
+func asMac(h *engine.Host) {
 	h.OS, h.Cgroup, h.TryNamespaces, h.Landlock, h.Seccomp = "darwin", cgroup.Place{}, nil, 0, false
 	h.Become, h.Contained = false, h.UID == 0
 }
