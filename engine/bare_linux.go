@@ -91,7 +91,7 @@ func (m *linuxMachine) startBare(p *Plan) (*linuxBox, error) {
 		return nil, err
 	}
 	if _, done := m.swept.LoadOrStore(p.ids.hostUID, true); !done {
-		sweepBare(uint32(p.ids.hostUID))
+		sweepBare(m.host, p.ids)
 	}
 	dir, lock, err := makePrivateDir(m.host, p.ids)
 	if err != nil {

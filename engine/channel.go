@@ -69,20 +69,15 @@ func (s *Sandbox) textDir() string {
 
 // writeTexts fills that directory. It is the guest's, who makes a lock in it.
 func (s *Sandbox) writeTexts(dir string, texts []string) error {
-	made := []string{dir}
-	err := os.Mkdir(dir, 0o700)
-	for i, text := range texts {
-		if err == nil {
-			made = append(made, filepath.Join(dir, strconv.Itoa(4+i)))
-			err = os.WriteFile(made[1+i], []byte(text), 0o400)
+	return asGuest(s.engine.host, s.plan.ids, func() error {
+		err := os.Mkdir(dir, 0o700)
+		for i, text := range texts {
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, strconv.Itoa(4+i)), []byte(text), 0o400)
+			}
 		}
-	}
-	for _, name := range made {
-		if err == nil && s.engine.host.Become {
-			err = os.Lchown(name, s.plan.ids.hostUID, s.plan.ids.hostGID)
-		}
-	}
-	return err
+		return err
+	})
 }
 
 // hangUp ends the channel of a command that has ended, and reports what was

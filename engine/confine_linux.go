@@ -18,6 +18,15 @@ type landlock struct {
 	rules *ns.Ruleset // nil: none
 }
 
+// asGuest calls f as who guests are on the host, to file systems: what a guest has
+// a say in leads f nowhere that the guest cannot go.
+func asGuest(h Host, id identity, f func() error) error {
+	if !h.Become {
+		return f()
+	}
+	return launch.As(launch.Identity{UID: id.hostUID, GID: id.hostGID}, f)
+}
+
 // in names a sandbox's private directory in the rules.
 func (l landlock) in(put func(string) string) landlock {
 	if l.rules == nil {

@@ -11,6 +11,8 @@ type layers struct {
 	discard func() error
 }
 
+func asGuest(_ Host, _ identity, f func() error) error { return f() }
+
 type landlock struct{ note string }
 
 func (l landlock) in(func(string) string) landlock { return l }

@@ -40,20 +40,29 @@ func (m *posixMachine) start(p *Plan) (box, error) {
 	if !p.plain() {
 		return nil, invalid("a plan for %s, on %s", p.system, m.host.OS)
 	}
-	m.swept.Do(func() { sweepBare(uint32(p.ids.hostUID)) })
+	m.swept.Do(func() { sweepBare(m.host, p.ids) })
 	dir, lock, err := makePrivateDir(m.host, p.ids)
 	if err != nil {
 		return nil, err
 	}
 	b := &posixBox{m: m, made: p.in(dir), dir: dir, lock: lock, over: make(chan struct{})}
-	if b.watcher, err = startWatcher(dir); err != nil {
-		return nil, errors.Join(err, removeTree(dir), lock.Close())
+	if b.watcher, err = startWatcher(dir, m.credential(p)); err != nil {
+		return nil, errors.Join(err, b.remove(dir), lock.Close())
 	}
 	if b.forks, err = watchForks(func() { _, _ = b.scan() }); err != nil { // what cannot be looked at, look ends
-		return nil, errors.Join(err, removeTree(dir), lock.Close(), b.watcher.close())
+		return nil, errors.Join(err, b.remove(dir), lock.Close(), b.watcher.close())
 	}
 	b.took = Timing{Total: time.Since(begin)}
 	return b, nil
+}
+
+// credential is who guests and what deals with them are: never root of the host.
+// nil is this process's user.
+func (m *posixMachine) credential(p *Plan) *syscall.Credential {
+	if !m.host.Become {
+		return nil
+	}
+	return &syscall.Credential{Uid: uint32(p.ids.hostUID), Gid: uint32(p.ids.hostGID)}
 }
 
 // posixBox is a sandbox.
@@ -179,8 +188,11 @@ func (b *posixBox) wait() error {
 	<-b.over
 	b.running.Wait()
 	// Unlocked when it is gone: others remove what they find unlocked.
-	return errors.Join(b.forks.close(), removeTree(b.dir), b.lock.Close(), b.watcher.close())
+	return errors.Join(b.forks.close(), b.remove(b.dir), b.lock.Close(), b.watcher.close())
 }
+
+// remove is for directories that are the guest's.
+func (b *posixBox) remove(dir string) error { return removeOwn(b.m.host, b.made.ids, dir) }
 
 func (b *posixBox) terminal(w WindowSize) (master, slave *os.File, err error) {
 	return openTerminal(w)

@@ -48,10 +48,7 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 		return nil, errors.Join(err, report.Close())
 	}
 	p := &posixProcess{box: b, name: r.argv[0], texts: r.texts, report: report, begin: time.Now()}
-	attr := &syscall.ProcAttr{Dir: r.dir, Env: r.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal}}
-	if b.m.host.Become { // no guest is ever root of the host
-		attr.Sys.Credential = &syscall.Credential{Uid: uint32(r.plan.ids.hostUID), Gid: uint32(r.plan.ids.hostGID)}
-	}
+	attr := &syscall.ProcAttr{Dir: r.dir, Env: r.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal, Credential: b.m.credential(b.made)}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
@@ -161,7 +158,7 @@ func (p *posixProcess) release() error {
 	if p.texts == "" {
 		return nil
 	}
-	if err := removeTree(p.texts); !errors.Is(err, fs.ErrNotExist) {
+	if err := p.box.remove(p.texts); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

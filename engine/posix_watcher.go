@@ -34,7 +34,7 @@ for g in $groups; do kill -9 "-$g"; done
 find "$1" -type d ! -perm -700 -exec chmod 700 {} \;
 rm -rf "$1"`
 
-func startWatcher(dir string) (*watcher, error) {
+func startWatcher(dir string, as *syscall.Credential) (*watcher, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func startWatcher(dir string) (*watcher, error) {
 	args := append(launchShell[1:len(launchShell):len(launchShell)], closeOthers(2)+"\n"+watcherScript, "tegmen-watch", dir)
 	w := &watcher{cmd: exec.Command(launchShell[0], args...), to: write, known: make(map[int]bool)}
 	w.cmd.Stdin, w.cmd.Env = read, []string{"PATH=/usr/bin:/bin"}
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as}
 	err = w.cmd.Start()
 	if err = errors.Join(err, read.Close()); err != nil {
 		return nil, errors.Join(err, write.Close())

@@ -81,9 +81,9 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// sweepBare removes directories of that user that nobody has locked. What cannot
-// be removed now is tried again by the next engine.
-func sweepBare(uid uint32) {
+// sweepBare removes directories of that guests' user that nobody has locked. What
+// cannot be removed now is tried again by the next engine.
+func sweepBare(h Host, id identity) {
 	temp, err := tempDir()
 	if err != nil {
 		return // a start says so
@@ -97,11 +97,21 @@ func sweepBare(uid uint32) {
 		if err != nil {
 			continue
 		}
-		if st, err := statOf(lock); err == nil && st.Uid == uid {
-			_ = removeTree(dir) // it follows no links
+		if st, err := statOf(lock); err == nil && st.Uid == uint32(id.hostUID) {
+			_ = removeOwn(h, id, dir)
 		}
 		_ = lock.Close() // read only
 	}
+}
+
+// removeOwn removes a directory that is the guest's, of whom something may be left
+// to put links in the way.
+func removeOwn(h Host, id identity, dir string) error {
+	err := asGuest(h, id, func() error { return removeTree(dir) })
+	if err != nil && h.Become && unix.Rmdir(dir) == nil { // it was empty, in a directory that guests do not write to
+		return nil
+	}
+	return err
 }
 
 func statOf(f *os.File) (st unix.Stat_t, err error) {
