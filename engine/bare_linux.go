@@ -67,15 +67,19 @@ func tryNamespaces() error {
 	defer s.Close()
 	p := launch.NewProgram(1)
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
-	return s.RunOwn(p, ns.Namespaces)
+	err = s.RunOwn(p, ns.Namespaces)
+	if errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") != "0" { // there are that many
+		err = fmt.Errorf("%w: %w", errShort, err)
+	}
+	return err
 }
 
 // bareBox is a sandbox without namespaces: the directory that is its own, and the
 // reapers of its commands.
 type bareBox struct {
-	dir   string
-	lock  *os.File // the directory, locked as long as it is in use
-	image *os.File // launch.Reaper
+	remove func() error // its directory
+	lock   *os.File     // the directory, locked as long as it is in use
+	image  *os.File     // launch.Reaper
 
 	mu      sync.Mutex
 	ended   bool
@@ -99,9 +103,9 @@ func (m *linuxMachine) startBare(p *Plan) (*linuxBox, error) {
 	}
 	image, err := launch.Reaper()
 	if err != nil {
-		return nil, errors.Join(err, lock.Close(), removeTree(dir))
+		return nil, errors.Join(err, lock.Close(), removeOwn(m.host, p.ids, dir))
 	}
-	return &linuxBox{m: m, spawner: s, made: p.in(dir), bare: &bareBox{dir: dir, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
+	return &linuxBox{m: m, spawner: s, made: p.in(dir), bare: &bareBox{remove: func() error { return removeOwn(m.host, p.ids, dir) }, lock: lock, image: image, reapers: make(map[*os.File]struct{}), over: make(chan struct{})}}, nil
 }
 
 // kill ends every command's tree: each reaper kills its own.
@@ -122,7 +126,7 @@ func (b *bareBox) wait() error {
 	<-b.over
 	b.running.Wait()
 	// Unlocked when it is gone: others remove what they find unlocked.
-	return errors.Join(removeTree(b.dir), b.lock.Close(), b.image.Close())
+	return errors.Join(b.remove(), b.lock.Close(), b.image.Close())
 }
 
 // exec starts a command with a reaper above it.

@@ -223,14 +223,19 @@ func (p *Plan) grouped() bool { return len(p.cgroup.Controllers()) > 0 }
 // rlimit adds a resource limit. explicit is whether the Spec asks for it.
 func (p *Plan) rlimit(h Host, name, rlim string, value uint64, text string, explicit bool) error {
 	var err error
-	if hard, ok := h.Hard[rlim]; ok && value > hard {
+	hard, known := h.Hard[rlim]
+	if known && value > hard {
 		if explicit && value != Unlimited {
 			err = invalid("limit %s: %s is above this process's own hard limit of %d", name, text, hard)
 		}
 		value, text = hard, fmt.Sprint(hard)
 	}
 	if value < Unlimited {
-		p.rlimits = append(p.rlimits, rlimit{rlim, value, value + grace(rlim)})
+		above := value + grace(rlim)
+		if known {
+			above = min(above, hard) // which nobody can raise
+		}
+		p.rlimits = append(p.rlimits, rlimit{rlim, value, above})
 		p.limit(name, text, byRlimit+" "+rlim)
 	} else {
 		p.limit(name, "unlimited", "")

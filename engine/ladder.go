@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Level is a rung of the ladder of isolation: what confines the commands of a
@@ -53,6 +54,20 @@ func (p *Plan) decideLevel(h Host) error {
 	return errors.Join(err, p.checkBare(h))
 }
 
+// errShort is something that a machine has, and has run out of.
+var errShort = errors.New("short of resources")
+
+// isShort tells a shortage, which a guest can bring about, from what a machine
+// does not have: only for that is a level given up.
+func isShort(err error) bool {
+	for _, short := range []error{errShort, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EINTR} {
+		if errors.Is(err, short) {
+			return true
+		}
+	}
+	return false
+}
+
 // linuxLevel decides between those of Linux, and says why it is not the best.
 func (p *Plan) linuxLevel(h Host) (string, error) {
 	accepted := p.accepts(ProtectNamespaces) || p.Spec.AllowNoIsolation
@@ -63,6 +78,8 @@ func (p *Plan) linuxLevel(h Host) (string, error) {
 	switch {
 	case why == nil:
 		return "", nil
+	case isShort(why):
+		return "", why
 	case h.Landlock >= bareABI && h.Seccomp:
 		p.Level = LevelLandlock
 	case p.Spec.AllowNoIsolation:
@@ -87,6 +104,8 @@ func (p *Plan) otherLevel(h Host) (string, error) {
 	switch {
 	case why == nil:
 		return "", nil
+	case isShort(why):
+		return "", why
 	case p.Spec.AllowNoIsolation:
 		p.Level = LevelNone
 		return why.Error(), nil

@@ -20,11 +20,10 @@ var launchShell = []string{"/bin/bash", "-p", "-c"}
 // that are not to be inherited are closed anyhow; others may have been opened
 // without that, by C code for one (CVE-2024-21626 was one such descriptor).
 func closeOthers(last int) string {
-	return fmt.Sprintf(`unset GLOBIGNORE
-for f in /dev/fd/*; do
-	f=${f##*/}
-	case $f in *[!0-9]*) echo 'descriptors are not listed in /dev/fd' >&2; exit 1 ;; esac
-	[ "$f" -le %d ] || eval "exec $f>&-"
+	return fmt.Sprintf(`for REPLY in /dev/fd/*; do
+	REPLY=${REPLY##*/}
+	case $REPLY in *[!0-9]*) echo 'descriptors are not listed in /dev/fd' >&2; exit 1 ;; esac
+	[ "$REPLY" -le %d ] || eval "exec $REPLY>&-"
 done`, last)
 }
 
@@ -39,7 +38,7 @@ func real(program string) string {
 // launch is the whole command line that becomes a program. sandboxExec comes
 // first, so that the profile holds for the shell, too; stderr is the descriptor
 // that shall be the program's standard error.
-func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r execRequest) (argv []string, err error) {
+func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r execRequest) (argv, env []string, err error) {
 	if p.Level == LevelSeatbelt {
 		c := p.seatbelt
 		c.Terminal = r.terminal
@@ -52,33 +51,46 @@ func (p *Plan) launch(sandboxExec, program string, args []string, stderr int, r 
 		}
 		profile, err := seatbelt.New(c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		argv = append(append([]string{sandboxExec}, profile.Args()...), "--")
 	}
+	env, byEnv := given(program, r.env)
 	argv = append(append(argv, launchShell...), p.launcher(stderr), "bash")
-	argv = append(append(argv, asGiven(program, r.env)...), program)
-	return append(argv, args...), nil
+	argv = append(append(argv, byEnv...), program)
+	return append(argv, args...), env, nil
 }
 
-// ofTheShell are variables that bash sets itself, for what it executes as well.
-var ofTheShell = []string{"_", "PWD", "OLDPWD", "SHLVL", "SHELLOPTS", "BASHOPTS", "IFS", "OPTIND", "PPID", "PS4", "POSIXLY_CORRECT", "GLOBIGNORE"}
+// Variables that bash sets for what it executes, and those that it, or the dynamic
+// linker, would act on or lose. macOS also takes DYLD_… from what its own programs
+// execute, as bash is.
+var (
+	setByShell = []string{"_", "OLDPWD", "PWD", "SHLVL"}
+	ofTheShell = append(strings.Fields(`COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GLOBIGNORE GROUPS
+		HISTCMD IFS LINENO MAILCHECK OPTARG OPTERR OPTIND POSIXLY_CORRECT PPID PS4 RANDOM REPLY SECONDS SHELLOPTS SRANDOM TMOUT UID`), setByShell...)
+	prefixes = []string{"BASH", "LD_", "DYLD_"}
+)
 
-// asGiven is what makes them for the program what they are in env. A program with
-// "=" in its name, which env(1) would take for a variable, has to live with them.
-func asGiven(program string, env []string) []string {
+// given parts an environment in what bash can pass on and what env(1) is to set
+// behind it. A program with "=" in its name, which env would take for a variable,
+// has to live with what bash does.
+func given(program string, env []string) (launcher, byEnv []string) {
 	if strings.Contains(program, "=") {
-		return nil
+		return env, nil
 	}
-	argv, set := []string{envProgram}, []string(nil)
-	for _, name := range ofTheShell {
-		if i := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }); i >= 0 {
-			set = append(set, env[i])
+	byEnv = []string{envProgram}
+	for _, name := range setByShell {
+		byEnv = append(byEnv, "-u", name)
+	}
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(ofTheShell, name) || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			byEnv = append(byEnv, kv)
 		} else {
-			argv = append(argv, "-u", name)
+			launcher = append(launcher, kv)
 		}
 	}
-	return append(argv, set...)
+	return launcher, byEnv
 }
 
 const envProgram = "/usr/bin/env"
@@ -107,7 +119,7 @@ func (p *Plan) launcher(stderr int) string {
 
 // commandLine prints what starts a command, "/PROGRAM".
 func (p *Plan) commandLine() string {
-	argv, err := p.launch("/usr/bin/sandbox-exec", "/PROGRAM", nil, 3, execRequest{env: p.Env})
+	argv, _, err := p.launch("/usr/bin/sandbox-exec", "/PROGRAM", nil, 3, execRequest{env: p.Env})
 	if err != nil {
 		return err.Error()
 	}

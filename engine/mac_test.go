@@ -2,9 +2,12 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/internal/layout"
@@ -98,6 +101,37 @@ func TestMacRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A guest can use up what the probe of a level needs: that is no reason to go
+// without the level.
+func TestShortageIsNoReason(t *testing.T) {
+	for _, short := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, errShort} {
+		try := func() error { return fmt.Errorf("probe: %w", short) }
+		linux := machineOf(Host{UID: 1, TryNamespaces: try}, nil)
+		for _, c := range []struct {
+			host Host
+			spec Spec
+		}{
+			{linux, Spec{AllowNoIsolation: true}},
+			{linux, Spec{Degrade: []Protection{ProtectNamespaces}}},
+			{macOf(Host{TrySeatbelt: try}), Spec{AllowNoIsolation: true}},
+		} {
+			if p, err := Compile(c.spec, c.host); !errors.Is(err, short) {
+				t.Errorf("%s, %v: %v, %v", c.host.OS, short, p, err)
+			}
+		}
+	}
+}
+
+// Nobody can raise a hard limit: not for the second that CPU time has, either.
+func TestHardLimitsAreKeptTo(t *testing.T) {
+	h := machineOf(Host{UID: 1}, nil)
+	h.Hard["cpu"] = 100
+	p, err := Compile(Spec{}, h)
+	if err != nil || !slices.Contains(p.rlimits, rlimit{"cpu", 100, 100}) {
+		t.Errorf("%v, %v", p.rlimits, err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -78,12 +80,14 @@ type posixBox struct {
 	mu      sync.Mutex
 	ended   bool // no command starts any more
 	running sync.WaitGroup
-	trees   []*tree // of commands, also of those that have ended and left something behind
+	procs   []*posixProcess // that have not been reaped
+	trees   []*tree         // of commands, also of those that have ended and left something behind
 	used    reading
 	tooMany bool // when last looked at
 
 	ending sync.Once
 	over   chan struct{} // closed when no process is left
+	left   error         // some are; read after over
 }
 
 func (b *posixBox) plan() *Plan       { return b.made }
@@ -138,16 +142,16 @@ func (b *posixBox) scanLocked() (int, error) {
 		for _, pid := range t.look(all) {
 			b.forks.add(pid)
 		}
+		t.reapStrays()
 		n += t.living()
 		if !t.gone() {
 			kept = append(kept, t)
-			t.groups(groups)
+			maps.Copy(groups, t.led)
 		}
 	}
 	clear(b.trees[len(kept):])
 	b.trees = kept
 	b.watcher.tell(groups)
-	b.watcher.forget(groups)
 	b.used.by, b.used.pids = byWatchdog, max(b.used.pids, n)
 	return n, nil
 }
@@ -162,30 +166,57 @@ func (b *posixBox) measure() reading {
 func (b *posixBox) kill() {
 	b.mu.Lock()
 	b.ended = true
+	for _, p := range b.procs {
+		p.unblock()
+	}
 	b.mu.Unlock()
 	b.ending.Do(func() {
 		go func() {
-			defer close(b.over)
-			for b.killAll() {
-				time.Sleep(time.Millisecond)
-			}
+			b.left = b.until(func() []*tree { return b.trees })
+			close(b.over)
 		}()
 	})
 }
 
-// killAll kills what there is, and tells whether there was something.
-func (b *posixBox) killAll() bool {
+// killPatience is how long there is nothing but what cannot be killed, or looked
+// at, until a kill gives up.
+const killPatience = 2 * time.Second
+
+// until kills trees until no process is left in them. A process may have become
+// another user's: a set-user-ID program.
+func (b *posixBox) until(trees func() []*tree) error {
+	for pause, giveUp := time.Millisecond, time.Now().Add(killPatience); ; pause = min(2*pause, 20*time.Millisecond) {
+		left, some, err := b.killAll(trees)
+		switch {
+		case left == 0 && err == nil:
+			return nil
+		case some:
+			giveUp = time.Now().Add(killPatience)
+		case time.Now().After(giveUp):
+			return errors.Join(err, fmt.Errorf("%d processes cannot be killed: %w", left, syscall.EBUSY))
+		}
+		time.Sleep(pause) // there is nothing to wait on: they are no children
+	}
+}
+
+// killAll kills what there is, and tells how many there were and whether some of
+// them can be killed.
+func (b *posixBox) killAll(trees func() []*tree) (left int, some bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n, err := b.scanLocked()
-	for _, t := range b.trees {
-		t.kill()
+	_, err = b.scanLocked()
+	for _, t := range trees() {
+		left += t.living()
+		some = t.kill() || some
 	}
-	return n > 0 && err == nil
+	return left, some, err
 }
 
 func (b *posixBox) wait() error {
 	<-b.over
+	if b.left != nil {
+		return errors.Join(b.left, b.forks.close(), b.lock.Close(), b.watcher.close()) // its directory is in use
+	}
 	b.running.Wait()
 	// Unlocked when it is gone: others remove what they find unlocked.
 	return errors.Join(b.forks.close(), b.remove(b.dir), b.lock.Close(), b.watcher.close())
@@ -219,19 +250,22 @@ func (m *posixMachine) diagnose() []Finding {
 // trySandboxExec tells why a program cannot be run by sandbox-exec.
 func trySandboxExec(program string) error {
 	if program == "" {
-		return errors.New("there is no sandbox-exec(1)")
+		return &UnsupportedError{Feature: "sandbox-exec(1)"}
 	}
 	cmd := exec.Command(program, "-p", "(version 1)(allow default)", "/bin/sh", "-c", ":")
 	cmd.Env = []string{}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return seatbeltError(string(bytes.TrimSpace(out)), err)
+	if err = seatbeltError(string(bytes.TrimSpace(out)), err); err != nil && !errors.Is(err, ErrUnsupported) && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errShort, err)
 	}
-	return nil
+	return err
 }
 
 // seatbeltError explains what sandbox-exec, or the shell it starts, has said.
 func seatbeltError(said string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if strings.Contains(said, "sandbox_apply: Operation not permitted") {
 		return &UnsupportedError{Feature: "sandbox-exec in a process that is in a sandbox itself", Err: syscall.EPERM,
 			Remedy: "Seatbelt does not nest: start it outside of the other sandbox, or leave the isolation to that (allow no isolation)"}

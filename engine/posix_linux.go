@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -45,26 +46,30 @@ func processTable(int) (map[int]proc, error) {
 		if err != nil {
 			continue
 		}
-		if p, ok := procOf(pid); ok {
+		p, err := procOf(pid)
+		switch {
+		case err == nil:
 			all[pid] = p
+		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH):
+			return nil, err // and nobody is taken for gone
 		}
 	}
 	return all, nil
 }
 
-func procOf(pid int) (p proc, ok bool) {
+func procOf(pid int) (proc, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return p, false
+		return proc{}, err
 	}
 	// Behind the name in parentheses, which may have some itself: proc_pid_stat(5).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
-		return p, false
+		return proc{}, unix.ESRCH
 	}
 	number := func(field int) int64 {
 		n, _ := strconv.ParseInt(fields[field-3], 10, 64) // the kernel writes numbers
 		return n
 	}
-	return proc{pid: pid, parent: int(number(4)), group: int(number(5)), start: number(22), dead: fields[0] == "Z" || fields[0] == "X"}, true
+	return proc{pid: pid, parent: int(number(4)), group: int(number(5)), start: number(22), dead: fields[0] == "Z" || fields[0] == "X"}, nil
 }

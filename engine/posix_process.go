@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,22 +41,27 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 	if err != nil {
 		return nil, err
 	}
-	stderr := len(files) - 2
+	stderr := len(files) - 1
 	defer files[2].Close()
-	argv, err := r.plan.launch(b.m.host.SandboxExec, program, r.argv[1:], stderr, r)
+	argv, env, err := r.plan.launch(b.m.host.SandboxExec, program, r.argv[1:], stderr, r)
 	if err != nil {
 		return nil, errors.Join(err, report.Close())
 	}
 	p := &posixProcess{box: b, name: r.argv[0], texts: r.texts, report: report, begin: time.Now()}
-	attr := &syscall.ProcAttr{Dir: r.dir, Env: r.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal, Credential: b.m.credential(b.made)}}
+	attr := &syscall.ProcAttr{Dir: r.dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal, Credential: b.m.credential(b.made)}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return nil, errors.Join(ErrClosed, report.Close())
 	}
-	for _, f := range files { // now that none can be closed meanwhile
+	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
+	watcher, err := b.watcher.fd() // now that it cannot be closed meanwhile
+	if err != nil {
+		return nil, errors.Join(err, report.Close())
+	}
+	attr.Files = append(attr.Files, watcher)
 	p.pid, err = syscall.ForkExec(argv[0], argv, attr)
 	runtime.KeepAlive(files)
 	if err != nil {
@@ -67,7 +72,7 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 		return nil, errors.Join(err, report.Close())
 	}
 	p.tree = newTree(p.pid)
-	b.trees = append(b.trees, p.tree)
+	b.trees, b.procs = append(b.trees, p.tree), append(b.procs, p)
 	b.running.Add(1)
 	b.forks.add(p.pid)
 	b.watcher.told(p.pid)
@@ -75,8 +80,7 @@ func (b *posixBox) exec(r execRequest) (process, error) {
 }
 
 // descriptors are those of the launcher: the command's, but that its standard
-// error comes after the others, and the launcher's own is the report; and last
-// the watcher's.
+// error comes after the others, and the launcher's own is the report.
 func (b *posixBox) descriptors(theirs []*os.File) (files []*os.File, report *os.File, err error) {
 	for _, f := range theirs {
 		if f == nil {
@@ -90,7 +94,7 @@ func (b *posixBox) descriptors(theirs []*os.File) (files []*os.File, report *os.
 	}
 	stderr := files[2]
 	files[2] = write
-	return append(files, stderr, b.watcher.to), read, nil
+	return append(files, stderr), read, nil
 }
 
 // findProgram looks for it as the shell would, since the files are the host's, so
@@ -122,7 +126,10 @@ func findProgram(r execRequest) (string, error) {
 // launcher's last word in it. A command that has been killed before that has run,
 // as far as anyone can tell.
 func (p *posixProcess) setupError() error {
-	said, err := io.ReadAll(io.LimitReader(p.report, 4096))
+	said, err := io.ReadAll(io.LimitReader(p.report, 1<<20)) // bash may complain about what the environment has
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil // somebody else holds it; see unblock
+	}
 	p.took.Total = time.Since(p.begin)
 	if err = errors.Join(err, p.report.Close()); err != nil {
 		return err
@@ -132,6 +139,12 @@ func (p *posixProcess) setupError() error {
 		return nil
 	}
 	return seatbeltError(strings.TrimSpace(text), fmt.Errorf("start %s: it ended before it ran", p.name))
+}
+
+// unblock ends the wait for the end of the report some time after the command's, or
+// its kill. Another command may have it open: without isolation, by /proc.
+func (p *posixProcess) unblock() {
+	_ = p.report.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // it may have been closed
 }
 
 // killed tells whether it has been told to end.
@@ -180,6 +193,8 @@ func (p *posixProcess) wait() (status syscall.WaitStatus, used rusage, err error
 		if werr != syscall.EINTR {
 			p.reaped = true
 			p.tree.reaped()
+			p.unblock()
+			p.box.procs = slices.DeleteFunc(p.box.procs, func(o *posixProcess) bool { return o == p })
 			return status, rusageOf(usage), errors.Join(err, werr)
 		}
 	}
@@ -204,17 +219,9 @@ func (p *posixProcess) signal(sig syscall.Signal, group bool) error {
 
 // killTree kills until nothing is left, but what cannot be killed.
 func (p *posixProcess) killTree() error {
-	for range 100 {
-		p.box.mu.Lock()
-		p.ended = true
-		_, err := p.box.scanLocked()
-		n := p.tree.living()
-		p.tree.kill()
-		p.box.mu.Unlock()
-		if n == 0 || err != nil {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return fmt.Errorf("kill %s: %w", strconv.Itoa(p.pid), syscall.EBUSY)
+	p.box.mu.Lock()
+	p.ended = true
+	p.unblock()
+	p.box.mu.Unlock()
+	return p.box.until(func() []*tree { return []*tree{p.tree} })
 }

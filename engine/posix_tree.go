@@ -3,8 +3,7 @@
 package engine
 
 import (
-	"maps"
-	"slices"
+	"os"
 	"syscall"
 )
 
@@ -16,14 +15,20 @@ type proc struct {
 }
 
 // tree is a command and what has descended from it, as far as has been seen: a
-// child of one, or a member of a group that one leads, is one. Under box.mu.
+// child of one, or a member of a group that one was in, is one. Under box.mu.
 type tree struct {
 	root  int
 	whole bool         // root has not been reaped, so its number is its own
 	procs map[int]proc // by pid
+	// led are the process groups that have been seen in it. One lasts, and keeps its
+	// number from being given to others, as long as it has members, also when who
+	// made it has gone.
+	led map[int]bool
 }
 
-func newTree(root int) *tree { return &tree{root: root, whole: true, procs: make(map[int]proc)} }
+func newTree(root int) *tree {
+	return &tree{root: root, whole: true, procs: make(map[int]proc), led: map[int]bool{root: true}}
+}
 
 // look brings it up to date, and returns who is new.
 func (t *tree) look(all map[int]proc) (added []int) {
@@ -37,20 +42,47 @@ func (t *tree) look(all map[int]proc) (added []int) {
 	if root, ok := all[t.root]; ok && t.whole {
 		t.procs[t.root] = root
 	}
-	for more := len(t.procs) > 0; more; {
+	t.forget(all)
+	for more := true; more; {
 		more = false
 		for pid, p := range all {
-			if _, known := t.procs[pid]; known {
-				continue
-			}
+			_, known := t.procs[pid]
 			_, child := t.procs[p.parent]
-			if _, member := t.procs[p.group]; child || member {
-				t.procs[pid] = p
+			if !known && (child || t.led[p.group]) {
+				t.procs[pid], t.led[p.group] = p, true
 				added, more = append(added, pid), true
 			}
 		}
 	}
+	for _, p := range t.procs { // who was known may have moved
+		t.led[p.group] = true
+	}
 	return added
+}
+
+// forget leaves out the groups that have ended: they have no members, or a new
+// leader, who has made another of that number.
+func (t *tree) forget(all map[int]proc) {
+	members := make(map[int]bool)
+	for _, p := range all {
+		members[p.group] = true
+	}
+	for g := range t.led {
+		_, led := all[g]
+		_, known := t.procs[g]
+		if !members[g] || led && !known {
+			delete(t.led, g)
+		}
+	}
+}
+
+// reapStrays reaps the children that a guest has given this process (CLONE_PARENT).
+func (t *tree) reapStrays() {
+	for pid, p := range t.procs {
+		if p.dead && p.parent == os.Getpid() && pid != t.root {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // another may have done it
+		}
+	}
 }
 
 // reaped is for when its command has been.
@@ -71,19 +103,16 @@ func (t *tree) living() (n int) {
 	return n
 }
 
-// groups adds the process groups in it.
-func (t *tree) groups(to map[int]bool) {
-	for _, p := range t.procs {
-		to[p.group] = true
+// kill kills what has just been looked at, and what has joined its groups since.
+// It tells whether something can be killed, or is gone already.
+func (t *tree) kill() (some bool) {
+	for pid, p := range t.procs {
+		if !p.dead && syscall.Kill(pid, syscall.SIGKILL) != syscall.EPERM {
+			some = true
+		}
 	}
-}
-
-// kill kills what has just been looked at.
-func (t *tree) kill() {
-	for _, pid := range slices.Sorted(maps.Keys(t.procs)) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // gone already is as good
+	for g := range t.led {
+		_ = syscall.Kill(-g, syscall.SIGKILL) // what is left is looked at again
 	}
-	if t.whole {
-		_ = syscall.Kill(-t.root, syscall.SIGKILL) // those of its group that have come since
-	}
+	return some
 }

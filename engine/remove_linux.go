@@ -78,7 +78,7 @@ func flatten(top int, name string, moved *int) error {
 	if serr := unix.Fstatat(top, name, &st, unix.AT_SYMLINK_NOFOLLOW); serr != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
-	if err := unix.Fchmodat(top, name, 0o700, 0); err != nil {
+	if err := openUp(top, name); err != nil {
 		return err
 	}
 	fd, err := unix.Openat(top, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -93,7 +93,7 @@ func flatten(top int, name string, moved *int) error {
 			*moved++
 			err = unix.Renameat2(fd, inner, top, "moved-"+strconv.Itoa(*moved), unix.RENAME_NOREPLACE)
 			if err == unix.EACCES { // a directory has to be writable for its ..
-				if err = unix.Fchmodat(fd, inner, 0o700, 0); err == nil {
+				if err = openUp(fd, inner); err == nil {
 					err = unix.EEXIST
 				}
 			}
@@ -106,4 +106,14 @@ func flatten(top int, name string, moved *int) error {
 		return err
 	}
 	return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+}
+
+// openUp opens a directory to its owner, and nothing that a link leads to.
+func openUp(parent int, name string) error {
+	fd, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
 }

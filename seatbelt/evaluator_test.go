@@ -219,7 +219,7 @@ func (e *evaluator) rule(n node) (loaded, error) {
 
 // kinds of things that filters are for, by how the operations begin.
 var filterKinds = map[string][]string{
-	"literal": {"file", "process-exec"}, "subpath": {"file", "process-exec"}, "regex": {"file"}, "extension": {"file"},
+	"literal": {"file", "process-exec"}, "subpath": {"file", "process-exec"}, "regex": {"file", "process-exec"}, "extension": {"file"},
 	"target": {"signal", "process-info"}, "global-name": {"mach-lookup"},
 	"sysctl-name": {"sysctl"}, "sysctl-name-prefix": {"sysctl"}, "remote": {"network-outbound"}, "ipc-posix-name-prefix": {"ipc-posix"},
 }

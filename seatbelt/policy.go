@@ -76,8 +76,8 @@ func (b *builder) reading(own, starts []filter) []rule {
 		}
 		rules = append(rules,
 			rule{"Everything can be read.", true, ops, nil},
-			rule{"Except terminals and disks, and the second name of everything, by which it would not be hidden.", false,
-				[]string{read, mapx, exec}, each("subpath", "/dev", "/System/Volumes/Data")})
+			rule{"Except terminals and disks, and the second names of everything, by which it would not be hidden: backups have them, too.", false,
+				[]string{read, mapx, exec}, each("subpath", "/dev", "/System/Volumes/Data", "/Volumes")})
 	} else {
 		trees := each("subpath", systemTrees()...)
 		rules = append(rules,
@@ -171,7 +171,7 @@ func (b *builder) denials() []rule {
 	}
 	if len(c.Hidden) > 0 {
 		rules = append(rules, rule{"What is hidden, whatever else is said: each operation by name, too, that an allowance above names.", false, []string{read, meta, mapx, exec, "file-write*"},
-			append(b.values("literal", "HIDDEN", c.Hidden), b.again("subpath", "HIDDEN", c.Hidden)...)})
+			slices.Concat(b.values("literal", "HIDDEN", c.Hidden), b.again("subpath", "HIDDEN", c.Hidden), b.spellings("HIDDEN_AS", c.Hidden, "(/.*)?$"))})
 	}
 	return rules
 }

@@ -71,6 +71,7 @@ var leaveBehind = map[string]string{
 	"ignores TERM":  `(trap '' TERM INT HUP; sleep %[1]s) & echo ready`,
 	"closes output": `sleep %[1]s >/dev/null 2>&1 </dev/null & echo ready`,
 	"new group":     `set -m; sleep %[1]s & echo ready`,
+	"chain":         `r='sleep .02; sh -c "$0" "$0" "$1" & exit'; sh -c "$r" "$r" %[1]s & echo ready`, // each ends when it has a child
 }
 
 // leavesAll skips what leaves its group and its parent at once, where only

@@ -189,6 +189,7 @@ func TestEnvironmentOfShells(t *testing.T) {
 	for _, kv := range []string{
 		"PWD=/p", "OLDPWD=/o", "SHLVL=7", "SHELLOPTS=xtrace", "BASHOPTS=extdebug", "IFS=x", "PS4=$(id)", "POSIXLY_CORRECT=1",
 		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0", "BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",
+		"REPLY=r", "OPTERR=0", "LINENO=5", "RANDOM=5", "SECONDS=5", "BASHPID=5", "GLOBIGNORE=*", "LD_LIBRARY_PATH=/nonesuch", "LC_ALL=" + strings.Repeat("x", 5000),
 	} {
 		name, value, _ := strings.Cut(kv, "=")
 		t.Run(name, func(t *testing.T) {

@@ -322,3 +322,25 @@ func TestSignals(t *testing.T) {
 		}
 	}
 }
+
+// A watcher that somebody has stopped is not waited for.
+func TestStoppedWatcher(t *testing.T) {
+	needs(t, "pkill")
+	box := start(t, open(t, nil), engine.Spec{Keep: true})
+	run(t, box, "true")
+	private := filepath.Dir(box.Plan().Dir)
+	if out, err := exec.Command("pkill", "-STOP", "-f", "tegmen-watch "+private).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run(t, box, "true")
+	closed := make(chan error, 1)
+	go func() { closed <- box.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(limit):
+		t.Fatal("Close waits for it")
+	}
+}
