@@ -233,7 +233,8 @@ func TestFiveHundredAtOnce(t *testing.T) {
 	if n := len(alive(t, "five-hundred")); n != 500 {
 		t.Errorf("%d sandboxes live", n)
 	}
-	if more := threads(t) - before; more > 50 {
+	// Not one each: on a busy machine some wait for the kernel at the same moment.
+	if more := threads(t) - before; more > 200 {
 		t.Errorf("%d more threads", more)
 	}
 	if err := eng.Close(); err != nil {

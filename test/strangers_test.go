@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"flag"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -26,6 +27,9 @@ var strangersTime = flag.Duration("strangers-time", 0, "how long TestStrangers l
 func TestStrangers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
+	}
+	if os.Getenv("TEGMEN_TEST_ALL") == "" && *strangersTime == 0 {
+		testenv.Need(t, testenv.Root) // whose guests an ordinary user's are like
 	}
 	t.Run("stress-ng", func(t *testing.T) {
 		testenv.Need(t, testenv.Program("stress-ng"))

@@ -58,6 +58,15 @@ func open(t *testing.T) *engine.Engine {
 	return eng
 }
 
+// asUser is for what takes long and is the same as root, whose guests are nobody
+// and confined as an ordinary user's are.
+func asUser(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TEGMEN_TEST_ALL") == "" {
+		testenv.Need(t, testenv.User)
+	}
+}
+
 func start(t *testing.T, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
 	t.Helper()
 	box, err := eng.Start(context.Background(), s)

@@ -49,9 +49,7 @@ var plain = strings.Fields(`
 const workers = 3
 
 func TestCPython(t *testing.T) {
-	if os.Geteuid() == 0 && os.Getenv("TEGMEN_TEST_ALL") == "" {
-		t.Skip("as root guests are nobody, confined as an ordinary user's are: TEGMEN_TEST_ALL=1 runs it")
-	}
+	asUser(t)
 	eng := open(t)
 	testenv.Need(t, testenv.Program("python3"), testenv.File(suite(t)))
 	var rows table

@@ -39,7 +39,10 @@ func TestRealWork(t *testing.T) {
 	t.Run("git", func(t *testing.T) { testGit(t, eng) })
 	t.Run("make", func(t *testing.T) { testMake(t, eng) })
 	t.Run("streams", func(t *testing.T) { testStreams(t, eng) })
-	t.Run("go", func(t *testing.T) { testGo(t, eng) })
+	t.Run("go", func(t *testing.T) {
+		asUser(t)
+		testGo(t, eng)
+	})
 }
 
 func need(t *testing.T, programs ...string) {

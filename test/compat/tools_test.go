@@ -48,7 +48,10 @@ func TestTools(t *testing.T) {
 	}
 	t.Run("xattrs", func(t *testing.T) { testXattrs(t, eng) })
 	t.Run("message queues", func(t *testing.T) { testQueues(t, eng) })
-	t.Run("race detector", func(t *testing.T) { testRaceDetector(t, eng) })
+	t.Run("race detector", func(t *testing.T) {
+		asUser(t)
+		testRaceDetector(t, eng)
+	})
 }
 
 // testXattrs uses one file system on both sides: not each has attributes of
