@@ -132,7 +132,7 @@ func (b *posixBox) scan() (int, error) {
 }
 
 func (b *posixBox) scanLocked() (int, error) {
-	all, err := processTable(b.m.host.UID)
+	all, err := processTable()
 	if err != nil {
 		return 0, err
 	}

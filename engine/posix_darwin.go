@@ -101,9 +101,10 @@ func (w *forkWatch) close() error {
 	return unix.Close(w.queue)
 }
 
-// processTable is the processes of a user, by pid (sysctl(3), kern.proc.uid).
-func processTable(uid int) (map[int]proc, error) {
-	list, err := unix.SysctlKinfoProcSlice("kern.proc.uid", uid)
+// processTable is all processes, by pid (sysctl(3), kern.proc.all): a set-user-ID
+// program is another user's, and still in its tree.
+func processTable() (map[int]proc, error) {
+	list, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil, err
 	}

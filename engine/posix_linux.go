@@ -30,7 +30,7 @@ func waitable(pid int) error {
 }
 
 // processTable is all processes, by pid. Who has just ended is left out.
-func processTable(int) (map[int]proc, error) {
+func processTable() (map[int]proc, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
