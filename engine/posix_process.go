@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -126,15 +127,17 @@ func findProgram(r execRequest) (string, error) {
 // launcher's last word in it. A command that has been killed before that has run,
 // as far as anyone can tell.
 func (p *posixProcess) setupError() error {
-	said, err := io.ReadAll(io.LimitReader(p.report, 1<<20)) // bash may complain about what the environment has
+	var said bytes.Buffer
+	_, err := io.Copy(&said, io.LimitReader(p.report, 1<<20)) // bash may complain about what the environment has
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = nil // somebody else holds it; see unblock
+		drain(&said, p.report) // somebody else holds it, or we are late; see unblock
+		err = nil
 	}
 	p.took.Total = time.Since(p.begin)
 	if err = errors.Join(err, p.report.Close()); err != nil {
 		return err
 	}
-	text, done := strings.CutSuffix(string(said), launched)
+	text, done := strings.CutSuffix(said.String(), launched)
 	if done || p.killed() {
 		return nil
 	}
