@@ -344,3 +344,22 @@ func TestStoppedWatcher(t *testing.T) {
 		t.Fatal("Close waits for it")
 	}
 }
+
+// A link in the place of a command's texts leads them nowhere, whether a guest
+// can put one there or not.
+func TestTextsFollowNoLink(t *testing.T) {
+	target := dir(t)
+	box := start(t, open(t, nil), engine.Spec{Keep: true})
+	res := run(t, box, "sh", "-c", `cd "$TMPDIR/.." && for n in 1 2 3; do ln -s "$0" run-$n; done`, target)
+	t.Logf("links: %s, %s", res.Outcome, res.Stderr)
+	_, err := box.Run(within(t, limit), engine.Code{Language: "sh", Source: "echo ran"}, adders())
+	if standIn && !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v, want that it exists", err)
+	}
+	if names, err := os.ReadDir(target); err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if res := run(t, box, "echo", "alive"); res.Outcome != engine.OK {
+		t.Errorf("the sandbox: %s", res.Outcome)
+	}
+}
