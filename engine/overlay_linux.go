@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/workspace"
@@ -31,9 +30,7 @@ func (m *linuxMachine) startOverlaid(p *Plan) (b *linuxBox, err error) {
 	l := &layers{Overlay: &workspace.Overlay{Rules: p.rules, Slack: int64(p.limits.Workspace)}}
 	if m.host.Become {
 		// Not as root: a guest has a say in what is at the paths.
-		l.As = func(f func() error) error {
-			return launch.As(launch.Identity{UID: p.ids.hostUID, GID: p.ids.hostGID}, f)
-		}
+		l.As = func(f func() error) error { return asGuest(m.host, p.ids, f) }
 	}
 	defer func() {
 		if err != nil {
