@@ -363,3 +363,29 @@ func TestTextsFollowNoLink(t *testing.T) {
 		t.Errorf("the sandbox: %s", res.Outcome)
 	}
 }
+
+// A command that stops the launchers of others holds them up until their
+// deadline, and no longer.
+func TestStoppedLauncher(t *testing.T) {
+	needs(t, "pkill")
+	box := sandbox(t, engine.Spec{Keep: true})
+	mark := marker(77)
+	sh(t, box, "echo "+mark+" >mark") // not among arguments, where pkill would find the shell
+	stopper := box.CommandContext(within(t, limit), "sh", "-c", `read -r m <mark; while :; do pkill -STOP -f "$m"; done`)
+	if err := stopper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		cmd := box.CommandContext(within(t, limit), "echo", mark)
+		cmd.Wall = time.Second
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK && res.Outcome != engine.Timeout {
+			t.Errorf("%+v, %v", res, err)
+		}
+	}
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	if res, err := stopper.Wait(); err != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
