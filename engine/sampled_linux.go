@@ -170,6 +170,9 @@ func (b *linuxBox) look(l watch) (sight, time.Duration) {
 		b.sampled.add(sample.Open(b.pid, l.onDisk...))
 	}
 	s, err := b.sampled.look(l.memory, b.sharedMemory)
+	if err != nil && b.dying() {
+		return sight{}, sample.Shortest // no limit was reached: it is being closed
+	}
 	if err != nil {
 		return sight{memory: Unlimited}, sample.Shortest
 	}
