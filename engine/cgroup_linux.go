@@ -45,11 +45,11 @@ func (h *Host) scoped() (Host, error) {
 // there until the last has.
 type group struct {
 	*cgroup.Group
-	readers sync.WaitGroup
-	counts  bool         // its processes
-	memory  int64        // limit, 0: none
-	high    bool         // there is a limit to slow down at
-	over    atomic.Int64 // how often it had more memory than it may, with the limit lifted
+	uses   uses         // by commands, from before their start until they have been measured
+	counts bool         // its processes
+	memory int64        // limit, 0: none
+	high   bool         // there is a limit to slow down at
+	over   atomic.Int64 // how often it had more memory than it may, with the limit lifted
 
 	mu       sync.Mutex
 	starting int
@@ -77,7 +77,7 @@ func (g *group) lift() error {
 		}
 	}
 	g.starting++
-	g.readers.Add(1)
+	g.uses.extend() // beside the command's own; see linuxBox.enter
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (g *group) limit() {
 	if g.starting--; g.starting == 0 {
 		_ = g.SetMemory(g.memory) // it is gone when someone has taken the controller away
 	}
-	g.readers.Done()
+	g.uses.end()
 }
 
 // begin has the cgroup of a plan be made, if it has one, while the sandbox is.
@@ -161,20 +161,22 @@ func (g *group) close() error {
 	if g == nil {
 		return nil
 	}
-	g.readers.Wait()
+	g.uses.close()
 	return g.Close()
 }
 
-// enter and leave are around what a command reads.
-func (b *linuxBox) enter() {
-	if b.group != nil {
-		b.group.readers.Add(1)
+// enter and leave are around all that a command reads of its cgroup. A sandbox
+// that is closing admits none: its cgroup may be gone.
+func (b *linuxBox) enter() error {
+	if b.group != nil && !b.group.uses.begin() {
+		return ErrClosed
 	}
+	return nil
 }
 
 func (b *linuxBox) leave() {
 	if b.group != nil {
-		b.group.readers.Done()
+		b.group.uses.end()
 	}
 }
 

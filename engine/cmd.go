@@ -178,7 +178,11 @@ func (c *Cmd) start() error {
 		c.sandbox.commands.RUnlock()
 		return err
 	}
-	c.before = c.sandbox.enter(c)
+	if c.before, err = c.sandbox.enter(c); err != nil {
+		c.sandbox.engine.starting.Done()
+		c.sandbox.commands.RUnlock()
+		return err
+	}
 	// Before it starts: a guest can delay its execve for ever.
 	c.deadlines()
 	p, err := c.sandbox.box.exec(r)

@@ -7,30 +7,33 @@ import (
 // This file is what the engine does while commands run, for the limits that the
 // kernel does not see to alone.
 
-// enter counts a command in, and returns what its sandbox has used before it.
-func (s *Sandbox) enter(c *Cmd) reading {
+// enter counts a command in, and returns what its sandbox has used before it. Its
+// error is ErrClosed.
+func (s *Sandbox) enter(c *Cmd) (reading, error) {
+	if err := s.box.enter(); err != nil {
+		return reading{}, err
+	}
 	s.mu.Lock()
 	first, last := !s.guarded, s.last
 	s.guarded = true
 	s.running[c] = struct{}{}
 	s.last = nil
 	s.mu.Unlock()
-	s.box.enter()
 	if first {
 		if dir := s.plan.budget; dir != "" {
 			go s.mindWorkspace(dir, diskUse(dir))
 		}
 		s.box.guard(s)
-		return reading{}
+		return reading{}, nil
 	}
 	if last != nil {
-		return *last
+		return *last, nil
 	}
 	select {
 	case s.wake <- struct{}{}:
 	default: // it is awake
 	}
-	return s.box.measure()
+	return s.box.measure(), nil
 }
 
 // leave counts it out. now is what the sandbox has used.

@@ -30,9 +30,10 @@ type box interface {
 	dying() bool // it is ending by itself
 	wait() error // until nothing is left of it
 
-	// enter and leave are around each command, guard is called once, with the
-	// first: it has what the engine enforces itself looked after.
-	enter()
+	// enter and leave are around each command; enter is ErrClosed when the sandbox
+	// is closing. guard is called once, with the first command: it has what the
+	// engine enforces itself looked after.
+	enter() error
 	leave()
 	guard(*Sandbox)
 

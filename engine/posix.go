@@ -94,7 +94,7 @@ func (b *posixBox) plan() *Plan       { return b.made }
 func (b *posixBox) timing() Timing    { return b.took }
 func (b *posixBox) overlay() *layers  { return nil }
 func (b *posixBox) dying() bool       { return false }
-func (b *posixBox) enter()            {}
+func (b *posixBox) enter() error      { return nil }
 func (b *posixBox) leave()            {}
 func (b *posixBox) full() []fullLimit { return nil }
 func (b *posixBox) hostOOM() bool     { return false }
