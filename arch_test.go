@@ -43,8 +43,9 @@ var libraries = map[string]string{
 // layers orders the packages; each may import what is in a lower one. Those of
 // one layer do not import each other.
 var layers = [][]string{
-	{"internal/launch", "internal/layout", "internal/lines", "internal/sample"},
-	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
+	{"internal/launch", "internal/lines", "internal/sample", "rootfs"},
+	{"ns", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
+	{"internal/setup"},
 	{"engine"},
 	{"agent"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},

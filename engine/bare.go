@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
@@ -22,9 +21,9 @@ func (p *Plan) bareDirs() {
 			p.Env[i] = strings.Replace(kv, "/tmp", privateDir+"/tmp", 1)
 		}
 	}
-	var kept layout.Table
+	var kept rootfs.Table
 	for _, n := range p.table {
-		if n.Kind == layout.Bind || n.Kind == layout.Device {
+		if n.Kind == rootfs.Bind || n.Kind == rootfs.Device {
 			n.Path = n.Source.Path
 			if !kept.Has(n.Path) { // what was asked for by way of a link stands there twice
 				kept = append(kept, n)

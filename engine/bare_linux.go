@@ -16,9 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/internal/sample"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // This file is the rung of the ladder below namespaces: where those are refused
@@ -29,17 +30,17 @@ func (p *Plan) decideBare(h Host) {
 	grants := []ns.Grant{{Path: "/proc", Access: ns.Read}}
 	for _, name := range bareEtc {
 		if src, err := h.Lookup(name); err == nil {
-			grants = append(grants, ns.Source(src, ns.Read))
+			grants = append(grants, ns.GrantSource(src, ns.Read))
 		}
 	}
 	for _, n := range p.table {
 		switch {
-		case n.Kind == layout.Bind && n.ReadOnly:
-			grants = append(grants, ns.Source(n.Source, ns.Read))
-		case n.Kind == layout.Bind:
-			grants = append(grants, ns.Source(n.Source, ns.Read|ns.Change|ns.Make))
-		case n.Kind == layout.Device:
-			grants = append(grants, ns.Source(n.Source, ns.Read|ns.Change))
+		case n.Kind == rootfs.Bind && n.ReadOnly:
+			grants = append(grants, ns.GrantSource(n.Source, ns.Read))
+		case n.Kind == rootfs.Bind:
+			grants = append(grants, ns.GrantSource(n.Source, ns.Read|ns.Change|ns.Make))
+		case n.Kind == rootfs.Device:
+			grants = append(grants, ns.GrantSource(n.Source, ns.Read|ns.Change))
 		}
 	}
 	grants = append(grants, ns.Grant{Path: privateDir, Access: ns.Read | ns.Change | ns.Make})
@@ -55,7 +56,7 @@ var bareEtc = []string{
 }
 
 // bareABI is the first version of Landlock that will do.
-const bareABI = ns.BareABI
+const bareABI = ns.FirstScope
 
 // tryNamespaces makes some, and a mount in them, as a sandbox would; nothing is
 // left of them.
@@ -67,7 +68,7 @@ func tryNamespaces() error {
 	defer s.Close()
 	p := launch.NewProgram(1)
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
-	err = s.RunOwn(p, ns.Namespaces)
+	err = s.RunOwn(p, setup.Namespaces)
 	if errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") != "0" { // there are that many
 		err = fmt.Errorf("%w: %w", errShort, err)
 	}
@@ -130,7 +131,7 @@ func (b *bareBox) wait() error {
 }
 
 // exec starts a command with a reaper above it.
-func (b *bareBox) exec(parent *linuxBox, c ns.Command, p *linuxProcess) error {
+func (b *bareBox) exec(parent *linuxBox, c setup.Command, p *linuxProcess) error {
 	b.mu.Lock()
 	if b.ended {
 		b.mu.Unlock()
@@ -158,7 +159,7 @@ func (b *bareBox) exec(parent *linuxBox, c ns.Command, p *linuxProcess) error {
 	if err != nil {
 		return reaped(errors.Join(err, closeAll()))
 	}
-	bare := ns.Bare{ReaperFD: int(b.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd())}
+	bare := setup.Bare{ReaperFD: int(b.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd())}
 	p.entry = bare.Enter(c)
 	reaper, err := parent.spawner.Start(p.entry.Program, 0)
 	runtime.KeepAlive(files)

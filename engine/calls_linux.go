@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // Calls lists the very system calls that make the sandbox, when it is made
@@ -29,23 +30,23 @@ func (p *Plan) Calls() string {
 	if err != nil {
 		return err.Error()
 	}
-	command := ns.Command{
+	command := setup.Command{
 		Landlock: p.landlock.rules, Filters: filters,
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
 		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
 	}
 	if p.bare() {
-		e := ns.Bare{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
+		e := setup.Bare{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
 		return fmt.Sprintf("# command: clone(sharing memory), and in the child:\n%s", e.Program)
 	}
-	all := p.withGhosts(func(d *ghostDir, g ghost) (layout.Source, bool) {
-		return layout.Source{Path: path.Join(d.dir.Path, g.name), Identity: layout.Identity{Dir: !g.file}}, true
+	all := p.withGhosts(func(d *ghostDir, g ghost) (rootfs.Source, bool) {
+		return rootfs.Source{Path: path.Join(d.dir.Path, g.name), Identity: rootfs.Identity{Dir: !g.file}}, true
 	})
-	init := ns.Direct(ns.Config{
+	init := setup.Direct(setup.Config{
 		Table: all, IDs: p.ids.ns(), Hostname: p.hostname,
 		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
 	})
-	enter := ns.Enter(command)
+	enter := setup.Enter(command)
 	return fmt.Sprintf("# sandbox: clone3(flags 0x%x, sharing memory), and in the child:\n%s\n# command: clone3(flags 0x%x, sharing memory), and in the child:\n%s",
 		init.Flags|unix.CLONE_VM|unix.CLONE_VFORK, init.Program, enter.Flags|unix.CLONE_VM|unix.CLONE_VFORK, enter.Program)
 }

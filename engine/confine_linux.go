@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/seccomp"
 )
@@ -50,11 +51,11 @@ func (p *Plan) decideLandlock(h Host) {
 	case h.Landlock == 0:
 		p.landlock.note = "none: this kernel has none or has it disabled (first kernel 5.13)"
 		return
-	case h.Landlock < ns.FirstREFER:
+	case h.Landlock < ns.FirstRefer:
 		p.landlock.note = "none: with this kernel's, files could not be moved between directories (first kernel 5.19)"
 		return
 	}
-	p.landlock.rules = &ns.Ruleset{ABI: h.Landlock, Rules: ns.Grants(p.table), TCP: true}
+	p.landlock.rules = &ns.Ruleset{ABI: h.Landlock, Rules: ns.GrantTable(p.table), TCP: true}
 	p.landlock.note = fmt.Sprintf("version %d: files as mounted", h.Landlock)
 	if lacks := ns.LandlockLacks(h.Landlock); len(lacks) > 0 {
 		p.landlock.note += "; it lacks " + strings.Join(lacks, ", ")
@@ -62,7 +63,7 @@ func (p *Plan) decideLandlock(h Host) {
 }
 
 // filters are the seccomp filters of one command.
-func (p *Plan) filters(goarch string) (f ns.Filters, err error) {
+func (p *Plan) filters(goarch string) (f setup.Filters, err error) {
 	if p.filter == nil {
 		return f, nil
 	}

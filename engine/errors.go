@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // Errors that callers match with errors.Is. Each is returned wrapped with what
@@ -19,7 +19,7 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrChanged is a path of the host that is not what it was when the plan
 	// was made.
-	ErrChanged = layout.ErrChanged
+	ErrChanged = rootfs.ErrChanged
 )
 
 // UnsupportedError names a feature that this machine lacks or forbids, the

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // ghosts are those of one sandbox. They are there before it is made, since it
@@ -24,17 +24,17 @@ import (
 // what is mounted on takes the mount away, in every namespace.
 type ghosts struct {
 	dirs    []*heldDir
-	janitor *ns.Janitor // sees to them when this process is killed
+	janitor *setup.Janitor // sees to them when this process is killed
 }
 
 // heldDir is a directory with ghosts in it.
 type heldDir struct {
 	ghostDir
 	file, lock *os.File // lock is nil where no ghosts can be made
-	lockID     layout.Identity
+	lockID     rootfs.Identity
 	become     bool                     // guests may be another user than this process
 	guest      int                      // who they are
-	sources    map[string]layout.Source // the ghosts that have been made
+	sources    map[string]rootfs.Source // the ghosts that have been made
 }
 
 // startGuarded makes the plan's ghosts and the sandbox.
@@ -64,7 +64,7 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	var ghostDirs []ns.GhostDir
+	var ghostDirs []setup.GhostDir
 	for _, h := range p.ghostDirs {
 		d, err := openGhostDir(h)
 		if err != nil {
@@ -86,7 +86,7 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 		return g, err
 	}
 	// Before there is anything to remove: this process can be killed any time.
-	g.janitor = ns.NewJanitor(int(m.lifeline.Fd()), ghostDirs)
+	g.janitor = setup.NewJanitor(int(m.lifeline.Fd()), ghostDirs)
 	if err := s.Run(g.janitor.Program, 0); err != nil {
 		return g, err
 	}
@@ -108,23 +108,23 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 	return g, nil
 }
 
-func (d *heldDir) forJanitor() ns.GhostDir {
-	h := ns.GhostDir{DirFD: int(d.file.Fd()), LockFD: int(d.lock.Fd()), Lock: ghostLock, LockID: d.lockID}
+func (d *heldDir) forJanitor() setup.GhostDir {
+	h := setup.GhostDir{DirFD: int(d.file.Fd()), LockFD: int(d.lock.Fd()), Lock: ghostLock, LockID: d.lockID}
 	for _, g := range d.ghosts {
-		h.Ghosts = append(h.Ghosts, ns.Ghost{Name: g.name, File: g.file, Size: len(g.data)})
+		h.Ghosts = append(h.Ghosts, setup.Ghost{Name: g.name, File: g.file, Size: len(g.data)})
 	}
 	return h
 }
 
 // source is what stands for a ghost.
-func (g *ghosts) source(h *ghostDir, name ghost) (layout.Source, bool) {
+func (g *ghosts) source(h *ghostDir, name ghost) (rootfs.Source, bool) {
 	for _, d := range g.dirs {
 		if d.dir.Path == h.dir.Path {
 			src, ok := d.sources[name.name]
 			return src, ok
 		}
 	}
-	return layout.Source{}, false
+	return rootfs.Source{}, false
 }
 
 // close removes the ghosts. Nothing runs in the sandbox any more.
@@ -150,10 +150,10 @@ func openGhostDir(h ghostDir) (*heldDir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: h.dir.Path, Err: err}
 	}
-	d := &heldDir{ghostDir: h, file: os.NewFile(uintptr(fd), h.dir.Path), sources: make(map[string]layout.Source)}
-	st, err := ns.Stat(fd)
+	d := &heldDir{ghostDir: h, file: os.NewFile(uintptr(fd), h.dir.Path), sources: make(map[string]rootfs.Source)}
+	st, err := rootfs.Stat(fd)
 	if err == nil {
-		err = h.dir.Is(ns.Identify(&st))
+		err = h.dir.Is(rootfs.Identify(&st))
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.file.Close())
@@ -175,7 +175,7 @@ func (d *heldDir) refused(dir int, err error) error {
 	if d.become || !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	st, serr := ns.Stat(dir)
+	st, serr := rootfs.Stat(dir)
 	if serr != nil {
 		return serr
 	}
@@ -210,8 +210,8 @@ func (d *heldDir) hold() error {
 		}
 		if err == nil && d.is(ghostLock, fd) {
 			d.lock = lock
-			st, err := ns.Stat(fd)
-			d.lockID = ns.Identify(&st)
+			st, err := rootfs.Stat(fd)
+			d.lockID = rootfs.Identify(&st)
 			return err
 		}
 		_ = lock.Close() // nothing was written
@@ -231,12 +231,12 @@ func (d *heldDir) is(name string, fd int) bool {
 		return false
 	}
 	defer unix.Close(there)
-	a, err := ns.Stat(there)
+	a, err := rootfs.Stat(there)
 	if err != nil {
 		return false
 	}
-	b, err := ns.Stat(fd)
-	return err == nil && ns.Identify(&a) == ns.Identify(&b)
+	b, err := rootfs.Stat(fd)
+	return err == nil && rootfs.Identify(&a) == rootfs.Identify(&b)
 }
 
 // beneath opens a name, on the way to which there is no link.
@@ -252,7 +252,7 @@ func (d *heldDir) parent(name string) (fd int, base string, err error) {
 
 // make makes a ghost, or takes one that another sandbox has made or a killed
 // host has left behind.
-func (d *heldDir) make(g guardedName) (id layout.Identity, err error) {
+func (d *heldDir) make(g guardedName) (id rootfs.Identity, err error) {
 	dir, base, err := d.parent(g.name)
 	if err != nil {
 		return id, err
@@ -275,13 +275,13 @@ func (d *heldDir) make(g guardedName) (id layout.Identity, err error) {
 		return id, err
 	}
 	defer unix.Close(fd)
-	st, err := ns.Stat(fd)
+	st, err := rootfs.Stat(fd)
 	if err != nil {
 		return id, err
 	}
-	src := layout.Source{Path: path.Join(d.dir.Path, g.name), Identity: ns.Identify(&st), Mode: uint32(st.Mode & 0o7777)}
+	src := rootfs.Source{Path: path.Join(d.dir.Path, g.name), Identity: rootfs.Identify(&st), Mode: uint32(st.Mode & 0o7777)}
 	if kind := st.Mode & unix.S_IFMT; !isGhost(src) || kind != unix.S_IFDIR && kind != unix.S_IFREG {
-		return id, layout.ErrChanged
+		return id, rootfs.ErrChanged
 	}
 	d.sources[g.name] = src
 	return src.Identity, nil
@@ -345,7 +345,7 @@ func (d *heldDir) removeDir(name string) error {
 	}
 	defer unix.Close(dir)
 	var st unix.Stat_t
-	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || !isGhost(layout.Source{Mode: st.Mode}) {
+	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || !isGhost(rootfs.Source{Mode: st.Mode}) {
 		return nil
 	}
 	switch err := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR); err {
@@ -370,8 +370,8 @@ func (d *heldDir) removeFile(g ghost) error {
 		return nil
 	}
 	defer unix.Close(fd)
-	st, err := ns.Stat(fd)
-	if src, ok := d.sources[g.name]; err != nil || !ok || src.Is(ns.Identify(&st)) != nil || st.Size != uint64(len(g.data)) {
+	st, err := rootfs.Stat(fd)
+	if src, ok := d.sources[g.name]; err != nil || !ok || src.Is(rootfs.Identify(&st)) != nil || st.Size != uint64(len(g.data)) {
 		return nil
 	}
 	if err := unix.Unlinkat(dir, base, 0); err != nil && err != unix.ENOENT {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // git guards what git executes for the workspace, wherever that is.
@@ -87,7 +87,7 @@ func (w *warden) gitDir(ws *ghostDir, name string) error {
 // enter pins a directory in the workspace and all on the way to it.
 func (w *warden) enter(ws *ghostDir, name string) (*ghostDir, error) {
 	parts := strings.Split(name, "/")
-	var src layout.Source
+	var src rootfs.Source
 	for i := range parts {
 		at := path.Join(parts[:i+1]...)
 		var err error
@@ -112,7 +112,7 @@ func (w *warden) gitNames(d *ghostDir) error {
 // gitFile follows a .git that is a file. A guest of an earlier run may have
 // written it, so it is no reason to mount anything outside the workspace unless
 // what it leads to says the same.
-func (w *warden) gitFile(ws *ghostDir, file layout.Source) error {
+func (w *warden) gitFile(ws *ghostDir, file rootfs.Source) error {
 	dest, ok := strings.CutPrefix(w.line(file.Path), "gitdir: ")
 	if !ok {
 		w.notes = append(w.notes, file.Path+": not a file of git")
@@ -140,7 +140,7 @@ func (w *warden) gitFile(ws *ghostDir, file layout.Source) error {
 // the host's git execute what it likes.
 func (w *warden) lost(ws *ghostDir, why string, paths ...string) error {
 	from := path.Join(ws.dir.Path, ".git")
-	if !w.opened(".git") && slices.ContainsFunc(paths, func(p string) bool { return layout.Within(ws.dir.Path, p) }) {
+	if !w.opened(".git") && slices.ContainsFunc(paths, func(p string) bool { return rootfs.Within(ws.dir.Path, p) }) {
 		return invalid("protect %s: it leads to %q, which %s: repair it, or let it be changed (allow write .git)", from, paths[0], why)
 	}
 	w.notes = append(w.notes, fmt.Sprintf("%s: leads to %q, which %s: git does not work inside", from, paths[0], why))
@@ -149,7 +149,7 @@ func (w *warden) lost(ws *ghostDir, why string, paths ...string) error {
 
 // linked mounts the repository of which the workspace is a linked worktree.
 // admin is the directory in it that is the worktree's own.
-func (w *warden) linked(ws *ghostDir, admin layout.Source, common string) error {
+func (w *warden) linked(ws *ghostDir, admin rootfs.Source, common string) error {
 	name := path.Join("worktrees", path.Base(admin.Path))
 	back := w.line(path.Join(admin.Path, "gitdir"))
 	if back != "" && !filepath.IsAbs(back) {

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"github.com/tegmen-dev/tegmen/cgroup"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // Host is what a machine and an account can do. ProbeHost looks once; tests
@@ -39,7 +39,7 @@ type Host struct {
 
 	// Lookup finds a file of the host, following symbolic links but not the
 	// magic ones of /proc. Only Compile asks.
-	Lookup func(path string) (layout.Source, error)
+	Lookup func(path string) (rootfs.Source, error)
 	// Device finds the number of a block device of the host, "8:0". Only Compile
 	// asks, for Limits.IO; nil stands for a machine without any.
 	Device func(path string) (string, error)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
@@ -68,7 +68,7 @@ func ProbeHost() (Host, error) {
 	h.Seccomp, h.Landlock = hasSeccomp(), ns.LandlockABI()
 	for _, name := range []string{"as", "core", "cpu", "fsize", "memlock", "nofile", "nproc"} {
 		var lim unix.Rlimit
-		if err := unix.Getrlimit(ns.Resource(name), &lim); err != nil {
+		if err := unix.Getrlimit(setup.Resource(name), &lim); err != nil {
 			return Host{}, &Error{Op: "probe host", Err: err}
 		}
 		h.Hard[name] = lim.Max
@@ -112,29 +112,29 @@ func hasID(table string, id int) bool {
 
 // lookup follows ordinary links and refuses magic ones: /proc/self/root and
 // its like are other names for what a Spec may not name.
-func lookup(path string) (layout.Source, error) {
+func lookup(path string) (rootfs.Source, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
-		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	st, err := ns.Stat(fd)
+	st, err := rootfs.Stat(fd)
 	if err != nil {
-		return layout.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		return rootfs.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {
-		return layout.Source{}, err
+		return rootfs.Source{}, err
 	}
 	if st.Nlink == 0 {
-		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: unix.ENOENT}
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: unix.ENOENT}
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
-		return layout.Source{}, fmt.Errorf("find %s: neither a file nor a directory: %w", path, ErrInvalid)
+		return rootfs.Source{}, fmt.Errorf("find %s: neither a file nor a directory: %w", path, ErrInvalid)
 	}
-	return layout.Source{
-		Path: real, Identity: ns.Identify(&st),
+	return rootfs.Source{
+		Path: real, Identity: rootfs.Identify(&st),
 		UID: int(st.Uid), GID: int(st.Gid), Mode: uint32(st.Mode & 0o7777),
 	}, nil
 }

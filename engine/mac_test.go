@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // macOf is a Mac with these files, which are directories without a dot in their
@@ -20,18 +20,18 @@ func macOf(h Host, files ...string) Host {
 	h.OS, h.Arch, h.Kernel, h.UID, h.GID = "darwin", "arm64", "24.6.0", 501, 20
 	h.Home, h.SandboxExec, h.Memory = "/Users/u", "/usr/bin/sandbox-exec", 16*GiB
 	h.Hard = map[string]uint64{"nofile": 1<<63 - 1, "fsize": 1<<63 - 1, "cpu": 1<<63 - 1, "core": 1<<63 - 1}
-	h.Lookup = func(path string) (layout.Source, error) {
+	h.Lookup = func(path string) (rootfs.Source, error) {
 		for _, link := range []string{"/tmp", "/var", "/etc"} {
-			if layout.Within(link, path) {
+			if rootfs.Within(link, path) {
 				path = "/private" + path
 			}
 		}
 		for i, f := range files {
 			if f == path {
-				return layout.Source{Path: path, Identity: layout.Identity{Dev: 1, Ino: uint64(i + 1), Dir: !strings.Contains(filepath.Base(path)[1:], ".")}, UID: 501, GID: 20, Mode: 0o755}, nil
+				return rootfs.Source{Path: path, Identity: rootfs.Identity{Dev: 1, Ino: uint64(i + 1), Dir: !strings.Contains(filepath.Base(path)[1:], ".")}, UID: 501, GID: 20, Mode: 0o755}, nil
 			}
 		}
-		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
 	}
 	return h
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // sandboxExec is the only one that is asked: what stands in PATH is anyone's.
@@ -55,26 +55,26 @@ func (h *Host) scoped() (Host, error) {
 
 // lookup follows symbolic links: /tmp is one, and Seatbelt knows files by where
 // they really are.
-func lookup(path string) (layout.Source, error) {
+func lookup(path string) (rootfs.Source, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(real, &st); err != nil {
-		return layout.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		return rootfs.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
-		return layout.Source{}, invalid("find %s: neither a file nor a directory", path)
+		return rootfs.Source{}, invalid("find %s: neither a file nor a directory", path)
 	}
-	return layout.Source{
+	return rootfs.Source{
 		Path:     real,
-		Identity: layout.Identity{Dev: uint64(st.Dev), Ino: st.Ino, Born: st.Btim.Nano(), Dir: kind == unix.S_IFDIR},
+		Identity: rootfs.Identity{Dev: uint64(st.Dev), Ino: st.Ino, Born: st.Btim.Nano(), Dir: kind == unix.S_IFDIR},
 		UID:      int(st.Uid), GID: int(st.Gid), Mode: uint32(st.Mode & 0o7777),
 	}, nil
 }

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // linuxMachine is the Linux side of an Engine: what all its sandboxes use.
@@ -134,8 +134,8 @@ func (m *linuxMachine) newSpawner(id identity) (*launch.Spawner, error) {
 	return launch.NewSpawner(&launch.Identity{UID: id.hostUID, GID: id.hostGID})
 }
 
-func (m *linuxMachine) config(p *Plan) ns.Config {
-	return ns.Config{
+func (m *linuxMachine) config(p *Plan) setup.Config {
+	return setup.Config{
 		Table:    p.table,
 		IDs:      p.ids.ns(),
 		Hostname: p.hostname, Name: p.Spec.Name,
@@ -145,11 +145,11 @@ func (m *linuxMachine) config(p *Plan) ns.Config {
 
 // sources opens the host trees of a table with the engine's privileges, where
 // it has more than the guest's user. The result is nil otherwise.
-func (m *linuxMachine) sources(t layout.Table) (*ns.Sources, error) {
+func (m *linuxMachine) sources(t rootfs.Table) (*setup.Sources, error) {
 	if !m.host.Mount || !m.host.Become {
 		return nil, nil
 	}
-	return ns.OpenSources(t)
+	return setup.OpenSources(t)
 }
 
 func (m *linuxMachine) start(p *Plan) (box, error) {
@@ -202,7 +202,7 @@ func (m *linuxMachine) startIn(p *Plan, begin time.Time) (*linuxBox, error) {
 	if err != nil {
 		return nil, m.explain(err)
 	}
-	var init *ns.Init
+	var init *setup.Init
 	var pid int
 	if t != nil {
 		init, pid, err = m.fromTemplate(s, p, t)
@@ -228,13 +228,13 @@ func (m *linuxMachine) startIn(p *Plan, begin time.Time) (*linuxBox, error) {
 	return b, nil
 }
 
-func (m *linuxMachine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*ns.Init, int, error) {
+func (m *linuxMachine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*setup.Init, int, error) {
 	networkFD := -1
 	if n := t.networks.take(); n != nil {
 		defer n.Close()
 		networkFD = int(n.Fd())
 	}
-	init := ns.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()), networkFD)
+	init := setup.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()), networkFD)
 	err := s.RunOwn(init.Program, init.Flags)
 	pid := init.PID.Int()
 	if err != nil && pid > 0 {
@@ -243,13 +243,13 @@ func (m *linuxMachine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*n
 	return init, pid, err
 }
 
-func (m *linuxMachine) direct(s *launch.Spawner, p *Plan) (*ns.Init, int, error) {
+func (m *linuxMachine) direct(s *launch.Spawner, p *Plan) (*setup.Init, int, error) {
 	c := m.config(p)
 	var err error
 	if c.Sources, err = m.sources(p.table); err != nil {
 		return nil, 0, err
 	}
-	init := ns.Direct(c)
+	init := setup.Direct(c)
 	pid, err := s.Start(init.Program, init.Flags)
 	return init, pid, errors.Join(err, c.Sources.Close())
 }

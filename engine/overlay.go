@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
@@ -43,8 +43,8 @@ func checkOverlay(s Spec) error {
 }
 
 // overlay is the node of the workspace, at its real path.
-func (p *Plan) overlay(src layout.Source) layout.Node {
-	return layout.Node{Path: src.Path, Kind: layout.Overlay, Source: src, Mode: src.Mode&0o777 | 0o700,
+func (p *Plan) overlay(src rootfs.Source) rootfs.Node {
+	return rootfs.Node{Path: src.Path, Kind: rootfs.Overlay, Source: src, Mode: src.Mode&0o777 | 0o700,
 		Size: tmpfsLimit(p.limits.Workspace), Inodes: tmpfsLimit(p.limits.TmpFiles)}
 }
 
@@ -57,7 +57,7 @@ func (p *Plan) linkWorkspace() {
 	}
 	at := filepath.Clean(p.Spec.FS.Workspace)
 	if at != p.workspace.Path && p.table.Makes(at) {
-		p.table = p.table.Add(layout.Node{Path: at, Kind: layout.Symlink, Data: p.workspace.Path})
+		p.table = p.table.Add(rootfs.Node{Path: at, Kind: rootfs.Symlink, Data: p.workspace.Path})
 	}
 }
 
@@ -66,7 +66,7 @@ func (p *Plan) decideOverlay(h Host) error {
 	if !p.overlaid() || p.workspace == nil || p.bare() {
 		return nil
 	}
-	i := slices.IndexFunc(p.table, func(n layout.Node) bool { return n.Path == p.workspace.Path && n.Kind == layout.Overlay })
+	i := slices.IndexFunc(p.table, func(n rootfs.Node) bool { return n.Path == p.workspace.Path && n.Kind == rootfs.Overlay })
 	if i < 0 {
 		return nil // what is wrong has been said
 	}
@@ -85,7 +85,7 @@ func (p *Plan) decideOverlay(h Host) error {
 		return err
 	case !src.Dir:
 		return invalid("upper %s: not a directory", upper)
-	case layout.Within(p.workspace.Path, src.Path):
+	case rootfs.Within(p.workspace.Path, src.Path):
 		return invalid("upper %s: in the workspace, which it would become a part of", upper)
 	}
 	p.table[i].Upper, p.table[i].Size, p.table[i].Inodes = src, 0, 0
@@ -96,7 +96,7 @@ func (p *Plan) decideOverlay(h Host) error {
 // protectOnCommit makes rules of what a warden would have mounted: in an overlay
 // everything can be changed, and what is protected does not leave it. Of what lies
 // outside of the workspace nothing can be changed.
-func (p *Plan) protectOnCommit(w *warden, ws *ghostDir) (nodes []layout.Node) {
+func (p *Plan) protectOnCommit(w *warden, ws *ghostDir) (nodes []rootfs.Node) {
 	relative := func(at string) (string, bool) {
 		for _, dir := range ws.at {
 			if rel, err := filepath.Rel(dir, at); err == nil && filepath.IsLocal(rel) {

@@ -13,8 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
@@ -70,14 +69,14 @@ func (m *linuxMachine) startOverlaid(p *Plan) (b *linuxBox, err error) {
 }
 
 // openSource opens the directory that the plan means.
-func openSource(src layout.Source) (*os.File, error) {
+func openSource(src rootfs.Source) (*os.File, error) {
 	f, err := os.OpenFile(src.Path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	st, err := ns.Stat(int(f.Fd()))
+	st, err := rootfs.Stat(int(f.Fd()))
 	if err == nil {
-		err = src.Is(ns.Identify(&st))
+		err = src.Is(rootfs.Identify(&st))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -87,9 +86,9 @@ func openSource(src layout.Source) (*os.File, error) {
 
 // makeStore makes a directory of its own for what is written, as the guest's user,
 // and returns the table with it.
-func (l *layers) makeStore(p *Plan, h Host) (layout.Table, error) {
+func (l *layers) makeStore(p *Plan, h Host) (rootfs.Table, error) {
 	t := slices.Clone(p.table)
-	i := slices.IndexFunc(t, func(n layout.Node) bool { return n.Upper.Path != "" })
+	i := slices.IndexFunc(t, func(n rootfs.Node) bool { return n.Upper.Path != "" })
 	dir := path.Join(t[i].Upper.Path, "tegmen-"+rand.Text())
 	err := l.asOwner(func() error {
 		if err := os.Mkdir(dir, 0o700); err != nil {

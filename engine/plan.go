@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/rootfs"
 	"github.com/tegmen-dev/tegmen/seatbelt"
 	"github.com/tegmen-dev/tegmen/seccomp"
@@ -29,8 +28,8 @@ type Plan struct {
 	Dropped []Dropped // protections given up, as Spec.Degrade allows
 
 	hostname  string
-	table     layout.Table
-	workspace *layout.Source  // nil: a private one
+	table     rootfs.Table
+	workspace *rootfs.Source  // nil: a private one
 	guards    bool            // the workspace has protected parts; see protect.go
 	rules     workspace.Rules // of what a commit may change; see overlay.go
 	ghostDirs []ghostDir      // where ghosts have to be made
@@ -163,7 +162,7 @@ func (p *Plan) decideFiles(h Host) error {
 	var err error
 	switch root := p.Spec.FS.Root; {
 	case p.plain():
-		p.table = layout.Table{{Path: "/", Kind: layout.Dir}} // and what else there is, the host has
+		p.table = rootfs.Table{{Path: "/", Kind: rootfs.Dir}} // and what else there is, the host has
 	case root == "":
 		p.table, err = rootfs.Host(h.Lookup, o)
 	default:
@@ -182,7 +181,7 @@ func (p *Plan) decideFiles(h Host) error {
 	}
 	binds = append(binds, guards...)
 	// As docker does: what stands deeper comes later, in whatever order it was given.
-	slices.SortStableFunc(binds, func(a, b layout.Node) int { return layout.Depth(a.Path) - layout.Depth(b.Path) })
+	slices.SortStableFunc(binds, func(a, b rootfs.Node) int { return rootfs.Depth(a.Path) - rootfs.Depth(b.Path) })
 	for _, n := range binds {
 		p.table = p.table.Add(n)
 	}
@@ -200,7 +199,7 @@ func (p *Plan) decideFiles(h Host) error {
 }
 
 // binds are the mounts that the Spec asks for, the workspace among them.
-func (p *Plan) binds(h Host) (nodes []layout.Node, err error) {
+func (p *Plan) binds(h Host) (nodes []rootfs.Node, err error) {
 	var errs []error
 	for _, m := range p.Spec.FS.Mounts {
 		n, err := p.mount(m, h)
@@ -241,18 +240,18 @@ func tmpfsLimit[T Bytes | int](v T) int64 {
 	return int64(v)
 }
 
-func (p *Plan) mount(m Mount, h Host) (layout.Node, error) {
+func (p *Plan) mount(m Mount, h Host) (rootfs.Node, error) {
 	at := path.Clean(m.Target)
 	if m.Type == MountTmpfs {
 		size, mode := orDefault(m.Size, p.limits.Tmp), orDefault(m.Mode, 0o1777)
-		return layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(p.limits.TmpFiles)}, nil
+		return rootfs.Node{Path: at, Kind: rootfs.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(p.limits.TmpFiles)}, nil
 	}
 	src, err := lookUp("mount", m.Source, h)
-	return layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: m.ReadOnly}, err
+	return rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}, err
 }
 
 // lookUp finds a source that is not the root of the host by another name.
-func lookUp(what, path string, h Host) (layout.Source, error) {
+func lookUp(what, path string, h Host) (rootfs.Source, error) {
 	src, err := h.Lookup(path)
 	if err != nil {
 		return src, hostError(what, path, err)
@@ -265,7 +264,7 @@ func lookUp(what, path string, h Host) (layout.Source, error) {
 
 // bindWorkspace binds the directory at the path it was asked for and, when that
 // goes through a symbolic link, at the path it really has.
-func (p *Plan) bindWorkspace(ws string, h Host) (nodes []layout.Node, err error) {
+func (p *Plan) bindWorkspace(ws string, h Host) (nodes []rootfs.Node, err error) {
 	if p.workspace == nil {
 		src, err := lookUp("workspace", ws, h)
 		if err != nil {
@@ -286,14 +285,14 @@ func (p *Plan) bindWorkspace(ws string, h Host) (nodes []layout.Node, err error)
 			return nil, err
 		}
 		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
-			if layout.Within(dir, at) {
+			if rootfs.Within(dir, at) {
 				return nil, invalid("workspace %s: %s is the system's", ws, dir)
 			}
 		}
-		nodes = append(nodes, layout.Node{Path: at, Kind: layout.Bind, Source: src})
+		nodes = append(nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src})
 	}
 	if p.overlaid() {
-		nodes = []layout.Node{p.overlay(src)}
+		nodes = []rootfs.Node{p.overlay(src)}
 	}
 	if h.Become && src.UID == 0 && src.Mode&0o002 == 0 {
 		return nil, invalid("workspace %s: belongs to root, as whom no guest ever runs, so it could not be written to: chown it to an ordinary user", ws)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -30,13 +30,13 @@ func machineOf(h Host, files map[string]string) Host {
 	for k, v := range files {
 		all[k] = v
 	}
-	h.Lookup = func(path string) (layout.Source, error) {
+	h.Lookup = func(path string) (rootfs.Source, error) {
 		to, ok := all[path]
 		if !ok {
-			return layout.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
+			return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
 		}
 		dir := !strings.Contains(filepath.Base(to), ".") && !strings.HasPrefix(to, "/dev/")
-		src := layout.Source{Path: to, Identity: layout.Identity{Dev: 1, Ino: uint64(len(to)), Dir: dir}, UID: 501, GID: 502, Mode: 0o755}
+		src := rootfs.Source{Path: to, Identity: rootfs.Identity{Dev: 1, Ino: uint64(len(to)), Dir: dir}, UID: 501, GID: 502, Mode: 0o755}
 		if path == "/rooted" {
 			src.UID, src.GID = 0, 0
 		}

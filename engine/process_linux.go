@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
 // linuxProcess is a command in a sandbox. It is a child of this process.
 type linuxProcess struct {
 	box    *linuxBox
 	name   string
-	entry  *ns.Entry
+	entry  *setup.Entry
 	pid    int
 	pidfd  *os.File
 	report *os.File // end of file: the command has called execve, or is dead
@@ -37,7 +37,7 @@ type linuxProcess struct {
 // started.
 func (b *linuxBox) exec(r execRequest) (process, error) {
 	p := &linuxProcess{box: b, name: r.argv[0], begin: time.Now()}
-	c := ns.Command{
+	c := setup.Command{
 		Paths: r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
 		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal,
 		Marked: r.marked, Signals: b.m.signals, Keyring: b.spawner.Keyring(), Rlimits: r.plan.nsRlimits(),
@@ -70,7 +70,7 @@ func (b *linuxBox) exec(r execRequest) (process, error) {
 	} else {
 		err = b.hold(func(initFD int) error {
 			c.InitFD = initFD
-			p.entry = ns.Enter(c)
+			p.entry = setup.Enter(c)
 			b.m.commands.begin(p.entry)
 			defer b.m.commands.begun(p.entry)
 			return b.spawner.Run(p.entry.Program, p.entry.Flags)
@@ -102,7 +102,7 @@ func (b *linuxBox) exec(r execRequest) (process, error) {
 }
 
 // begun has what a command is refused be listed.
-func (p *linuxProcess) begun(c ns.Command, r execRequest) *linuxProcess {
+func (p *linuxProcess) begun(c setup.Command, r execRequest) *linuxProcess {
 	if c.Filters.Audit {
 		p.audit = startAudit(p.report, r.plan.filter, p.box.m.host.Arch)
 	}
@@ -225,7 +225,7 @@ func (b *linuxBox) terminal(w WindowSize) (master, slave *os.File, err error) {
 	}
 	var fd int
 	err = b.hold(func(initFD int) error {
-		p, flags, slot := ns.Terminal(initFD)
+		p, flags, slot := setup.Terminal(initFD)
 		err := b.spawner.Run(p, flags)
 		fd = slot.Int()
 		return err

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // A ghost is a guarded name that does not exist on the host: for the sandbox's
@@ -20,7 +20,7 @@ type ghost struct {
 
 // ghostDir is a directory of the host with the ghosts in it.
 type ghostDir struct {
-	dir    layout.Source
+	dir    rootfs.Source
 	at     []string // the directory's paths inside
 	ghosts []ghost
 	names  []string // all that may be ghosts here, of other sandboxes too
@@ -34,7 +34,7 @@ const ghostLock = ".tegmen"
 
 // isGhost tells a ghost from what people make: it has the sticky bit and is
 // writable to nobody. Both are set by the very call that makes it.
-func isGhost(s layout.Source) bool { return s.Mode&0o1222 == 0o1000 }
+func isGhost(s rootfs.Source) bool { return s.Mode&0o1222 == 0o1000 }
 
 // warden decides what is mounted in a workspace so that what is guarded stays
 // as it is.
@@ -46,13 +46,13 @@ type warden struct {
 	host      Host
 	fs        FS
 	ghostDirs []*ghostDir
-	nodes     []layout.Node
+	nodes     []rootfs.Node
 	notes     []string
 	seen      map[string]bool // nodes by path inside, and what has been reported
 }
 
 // protect guards the workspace.
-func (p *Plan) protect(h Host) ([]layout.Node, error) {
+func (p *Plan) protect(h Host) ([]rootfs.Node, error) {
 	if p.workspace == nil {
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (w *warden) any(d *ghostDir, names []string) bool {
 
 // find looks for what is neither a link nor a ghost; a ghost is missing. A link
 // could be replaced where it stands, and what it leads to be written to.
-func (w *warden) find(at string) (layout.Source, error) {
+func (w *warden) find(at string) (rootfs.Source, error) {
 	src, err := w.host.Lookup(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -139,18 +139,18 @@ func (w *warden) find(at string) (layout.Source, error) {
 }
 
 // bind mounts a part of d onto itself, unless it has been.
-func (w *warden) bind(d *ghostDir, name string, src layout.Source, readOnly bool) {
+func (w *warden) bind(d *ghostDir, name string, src rootfs.Source, readOnly bool) {
 	for _, at := range w.places(d, name) {
 		if !w.seen[at] {
 			w.seen[at] = true
-			w.nodes = append(w.nodes, layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: readOnly})
+			w.nodes = append(w.nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: readOnly})
 		}
 	}
 }
 
 func (w *warden) ghost(d *ghostDir, g guardedName, as string) error {
 	for _, a := range w.fs.AllowWrite {
-		if a = w.fs.relative(a); a != as && layout.Within(as, a) {
+		if a = w.fs.relative(a); a != as && rootfs.Within(as, a) {
 			return invalid("allow write %s: %s does not exist yet, and is protected as a whole: make it, or allow %s", a, as, as)
 		}
 	}
@@ -171,7 +171,7 @@ func (w *warden) places(d *ghostDir, name string) (paths []string) {
 		at := path.Join(dir, name)
 		if !slices.ContainsFunc(w.fs.Mounts, func(m Mount) bool {
 			target := path.Clean(m.Target)
-			return layout.Within(dir, target) && layout.Within(target, at)
+			return rootfs.Within(dir, target) && rootfs.Within(target, at)
 		}) {
 			paths = append(paths, at)
 		}
@@ -183,7 +183,7 @@ func (w *warden) places(d *ghostDir, name string) (paths []string) {
 func (w *warden) opened(name string) bool {
 	return slices.ContainsFunc(w.fs.AllowWrite, func(a string) bool {
 		a = w.fs.relative(a)
-		return a == "." || layout.Within(a, name)
+		return a == "." || rootfs.Within(a, name)
 	})
 }
 
@@ -209,13 +209,13 @@ func (f FS) checkAllowWrite() error {
 	var errs []error
 	for _, a := range f.AllowWrite {
 		rel := f.relative(a)
-		beneath := slices.IndexFunc(names, func(n string) bool { return rel != n && layout.Within(n, rel) })
+		beneath := slices.IndexFunc(names, func(n string) bool { return rel != n && rootfs.Within(n, rel) })
 		switch {
 		case a == "":
 			errs = append(errs, invalid("allow write: an empty path; \".\" is the whole workspace"))
 		case rel == "":
 			errs = append(errs, invalid("allow write %s: not in the workspace %s", a, f.Workspace))
-		case rel == "." || slices.ContainsFunc(names, func(n string) bool { return layout.Within(rel, n) }):
+		case rel == "." || slices.ContainsFunc(names, func(n string) bool { return rootfs.Within(rel, n) }):
 		case beneath >= 0:
 			errs = append(errs, invalid("allow write %s: %s is protected as a whole: allow that", a, names[beneath]))
 		default:
@@ -237,7 +237,7 @@ func guardedNames() (names []string) {
 }
 
 // withGhosts is the table with the ghosts in it that source has an answer for.
-func (p *Plan) withGhosts(source func(d *ghostDir, g ghost) (layout.Source, bool)) layout.Table {
+func (p *Plan) withGhosts(source func(d *ghostDir, g ghost) (rootfs.Source, bool)) rootfs.Table {
 	t := slices.Clone(p.table)
 	for i := range p.ghostDirs {
 		d := &p.ghostDirs[i]
@@ -246,14 +246,14 @@ func (p *Plan) withGhosts(source func(d *ghostDir, g ghost) (layout.Source, bool
 			src, ok := source(d, g)
 			for _, at := range g.at {
 				if ok {
-					t = t.Add(layout.Node{Path: at, Kind: layout.Bind, Source: src, ReadOnly: true})
+					t = t.Add(rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: true})
 				}
 			}
 			some = some || ok
 		}
 		for _, at := range d.at {
 			if some {
-				t = t.Add(layout.Node{Path: path.Join(at, ghostLock), Kind: layout.Static, Mode: 0o555})
+				t = t.Add(rootfs.Node{Path: path.Join(at, ghostLock), Kind: rootfs.Static, Mode: 0o555})
 			}
 		}
 	}

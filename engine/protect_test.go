@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // treeOf is a Host with these files: directories end in a slash, links have
@@ -17,11 +17,11 @@ import (
 func treeOf(files map[string]string) Host {
 	h := machineOf(Host{UID: 1234}, nil)
 	system := h.Lookup
-	h.Lookup = func(p string) (layout.Source, error) {
+	h.Lookup = func(p string) (rootfs.Source, error) {
 		if !strings.HasPrefix(p, "/w") && !strings.HasPrefix(p, "/main") {
 			return system(p)
 		}
-		src := layout.Source{Path: p, Identity: layout.Identity{Ino: uint64(len(p))}, UID: 1234, Mode: 0o644}
+		src := rootfs.Source{Path: p, Identity: rootfs.Identity{Ino: uint64(len(p))}, UID: 1234, Mode: 0o644}
 		switch v, ok := files[p]; {
 		case strings.HasPrefix(v, "-> "):
 			src.Path = path.Join(path.Dir(p), v[3:])
@@ -211,7 +211,7 @@ func TestGuardedNames(t *testing.T) {
 	names := guardedNames()
 	for i, n := range names {
 		for j, m := range names {
-			if i != j && layout.Within(n, m) {
+			if i != j && rootfs.Within(n, m) {
 				t.Errorf("%s and %s", n, m)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/sample"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
 // sampled is what the watchdog has seen of a sandbox without a cgroup: of its
@@ -78,7 +78,7 @@ func (b *linuxBox) sharedMemory() (bytes int64) {
 		return 0 // it is refused there
 	}
 	_ = b.hold(func(initFD int) error {
-		p, flags, info := ns.SharedMemory(initFD)
+		p, flags, info := setup.SharedMemory(initFD)
 		err := b.spawner.Run(p, flags)
 		if err == nil {
 			bytes = int64(info[2]) * int64(os.Getpagesize())

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 	"github.com/tegmen-dev/tegmen/seatbelt"
 )
 
@@ -52,9 +52,9 @@ func (p *Plan) decideSeatbelt(h Host) error {
 		c.Write = append(c.Write, seatbelt.Path{Name: privateDir + dir, Dir: true})
 	}
 	nodes := slices.Clone(p.table)
-	slices.SortStableFunc(nodes, func(a, b layout.Node) int { return layout.Depth(a.Path) - layout.Depth(b.Path) })
+	slices.SortStableFunc(nodes, func(a, b rootfs.Node) int { return rootfs.Depth(a.Path) - rootfs.Depth(b.Path) })
 	beneath := func(list []seatbelt.Path, name string) bool {
-		return slices.ContainsFunc(list, func(p seatbelt.Path) bool { return p.Dir && layout.Within(p.Name, name) })
+		return slices.ContainsFunc(list, func(p seatbelt.Path) bool { return p.Dir && rootfs.Within(p.Name, name) })
 	}
 	for _, n := range nodes {
 		at := seatbelt.Path{Name: n.Path, Dir: n.Source.Dir}
@@ -63,7 +63,7 @@ func (p *Plan) decideSeatbelt(h Host) error {
 			c.Keep = append(c.Keep, n.Path) // and what is above it cannot be moved then
 		case n.ReadOnly:
 			c.Read = append(c.Read, at)
-		case slices.ContainsFunc(c.Keep, func(k string) bool { return layout.Within(k, n.Path) }):
+		case slices.ContainsFunc(c.Keep, func(k string) bool { return rootfs.Within(k, n.Path) }):
 			return &UnsupportedError{Feature: "a writable mount (" + n.Path + ") in a read-only part of another without namespaces"}
 		case inWritten:
 			c.Pin = append(c.Pin, n.Path)

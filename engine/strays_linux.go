@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
 // commands are the processes of an engine's sandboxes that it waits for. A
@@ -21,21 +21,21 @@ import (
 // ending.
 type commands struct {
 	mu       sync.Mutex // for moments: a guest can hold up a start
-	starting map[*ns.Entry]struct{}
+	starting map[*setup.Entry]struct{}
 	pids     map[int]struct{}
 }
 
 // begin and begun are around the start of a command.
-func (c *commands) begin(e *ns.Entry) {
+func (c *commands) begin(e *setup.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.starting == nil {
-		c.starting, c.pids = make(map[*ns.Entry]struct{}), make(map[int]struct{})
+		c.starting, c.pids = make(map[*setup.Entry]struct{}), make(map[int]struct{})
 	}
 	c.starting[e] = struct{}{}
 }
 
-func (c *commands) begun(e *ns.Entry) {
+func (c *commands) begun(e *setup.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.starting, e)

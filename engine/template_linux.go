@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
-	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/internal/setup"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // templates keeps, for each kind of file tree, the namespaces in which its
@@ -40,13 +40,13 @@ type networks struct {
 const aheadNetworks = 4
 
 // fill starts to make networks. The spawner is closed at the end.
-func (n *networks) fill(s *launch.Spawner, c ns.Config, user int) {
+func (n *networks) fill(s *launch.Spawner, c setup.Config, user int) {
 	n.ready, n.quit = make(chan *os.File, aheadNetworks), make(chan struct{})
 	go func() {
 		defer s.Close()
 		defer close(n.ready)
 		for {
-			p, flags, slot := ns.Network(c, user)
+			p, flags, slot := setup.Network(c, user)
 			if s.Run(p, flags) != nil {
 				return // sandboxes make their own, and report what is wrong
 			}
@@ -121,13 +121,13 @@ func (ts *templates) take(s *launch.Spawner, p *Plan) (*template, error) {
 	return t, nil
 }
 
-func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared layout.Table) error {
+func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared rootfs.Table) error {
 	c := ts.m.config(p)
 	var err error
 	if c.Sources, err = ts.m.sources(shared); err != nil {
 		return err
 	}
-	tmpl := ns.NewTemplate(c)
+	tmpl := setup.NewTemplate(c)
 	err = errors.Join(s.RunOwn(tmpl.Program, tmpl.Flags), c.Sources.Close())
 	file := func(slot *launch.Slot, name string) *os.File {
 		if slot.Int() < 0 {

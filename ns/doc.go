@@ -1,11 +1,8 @@
-// Package ns decides what a process sees of the machine: namespaces, id maps,
-// mounts, privileges. It builds launch programs and starts nothing.
+// Package ns describes, as data, what a sandbox's processes see of the machine:
+// who they are ([IDs]), what they may open ([Ruleset]) and how much they may use
+// ([Rlimit]). It is portable and confines nothing by itself: the engine turns
+// these values into system calls.
 //
-// Three programs make a sandbox. Template prepares the part of the file tree
-// that all sandboxes of a kind share, in namespaces that are kept as
-// descriptors. Init makes one sandbox, from a template or from nothing, and
-// becomes its pid 1. Enter puts a command into it.
-//
-// Linux 5.14 or later (mount_setattr is 5.12, RLIMIT_NPROC counts by user
-// namespace from 5.14), by root or by a user who may create user namespaces.
+// Landlock (landlock(7)) is in Linux from 5.13 on. [LandlockABI] asks the kernel
+// for its version, and [LandlockLacks] lists what that version cannot confine.
 package ns

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/internal/layout"
 	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 func TestLandlockLacks(t *testing.T) {
@@ -36,10 +36,10 @@ func TestLandlockLacks(t *testing.T) {
 func TestGrants(t *testing.T) {
 	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	const connect = 1 << 16 // LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	dir := layout.Source{Identity: layout.Identity{Dir: true}}
-	grants := ns.Grants(layout.Table{
-		{Path: "/", Kind: layout.Static}, {Path: "/usr", Kind: layout.Bind, Source: dir, ReadOnly: true}, {Path: "/ws", Kind: layout.Bind, Source: dir},
-		{Path: "/f", Kind: layout.Bind}, {Path: "/tmp", Kind: layout.Tmpfs}, {Path: "/proc", Kind: layout.Proc},
+	dir := rootfs.Source{Identity: rootfs.Identity{Dir: true}}
+	grants := ns.GrantTable(rootfs.Table{
+		{Path: "/", Kind: rootfs.Static}, {Path: "/usr", Kind: rootfs.Bind, Source: dir, ReadOnly: true}, {Path: "/ws", Kind: rootfs.Bind, Source: dir},
+		{Path: "/f", Kind: rootfs.Bind}, {Path: "/tmp", Kind: rootfs.Tmpfs}, {Path: "/proc", Kind: rootfs.Proc},
 	})
 	want := map[string]struct{ write, make, connect bool }{
 		"/": {}, "/ws": {write: true, make: true}, "/f": {write: true, make: true}, "/tmp": {true, true, true}, "/proc": {write: true},

@@ -1,7 +1,8 @@
-// Package rootfs writes the mount table a sandbox starts from: a view of the
-// host's system directories, or a directory with a root file system in it. It
-// is portable, looks at the host only through the Lookup it is given, and
-// mounts nothing.
+// Package rootfs is the mount table of a sandbox, as data: which file, directory or
+// file system stands at which path. [Host] writes the table for a view of the
+// host's system directories, [Directory] for a directory that holds a root file
+// system. It is portable, looks at the host only through the Lookup it is given,
+// and mounts nothing.
 package rootfs
 
 import (
@@ -12,13 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tegmen-dev/tegmen/internal/layout"
 )
 
 // Lookup finds a file or directory of the host, following symbolic links. Its
 // error is an fs.ErrNotExist when there is none.
-type Lookup func(path string) (layout.Source, error)
+type Lookup func(path string) (Source, error)
 
 // Options are what the file tree depends on.
 type Options struct {
@@ -48,8 +47,8 @@ var etcFiles = []string{
 
 // Host returns the default tree: the host's system directories, read-only, and
 // an /etc that tells nothing of the host's users, names or network.
-func Host(look Lookup, o Options) (layout.Table, error) {
-	t := layout.Table{{Path: "/", Kind: layout.Static, Mode: 0o755}}
+func Host(look Lookup, o Options) (Table, error) {
+	t := Table{{Path: "/", Kind: Static, Mode: 0o755}}
 	for _, dir := range append(systemDirs, etcFiles...) {
 		src, err := look(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,23 +57,23 @@ func Host(look Lookup, o Options) (layout.Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if src.Path != dir && layout.Within("/usr", src.Path) && dir != "/usr" {
-			t = t.Add(layout.Node{Path: dir, Kind: layout.Symlink, Data: src.Path})
+		if src.Path != dir && Within("/usr", src.Path) && dir != "/usr" {
+			t = t.Add(Node{Path: dir, Kind: Symlink, Data: src.Path})
 			continue
 		}
-		t = t.Add(layout.Node{Path: dir, Kind: layout.Bind, Source: src, ReadOnly: true})
+		t = t.Add(Node{Path: dir, Kind: Bind, Source: src, ReadOnly: true})
 	}
 	for _, f := range o.etc() {
-		t = t.Add(layout.Node{Path: "/etc/" + f.name, Kind: layout.File, Mode: 0o644, Data: f.data})
+		t = t.Add(Node{Path: "/etc/" + f.name, Kind: File, Mode: 0o644, Data: f.data})
 	}
-	t = t.Add(layout.Node{Path: "/dev", Kind: layout.Dir, Mode: 0o755})
+	t = t.Add(Node{Path: "/dev", Kind: Dir, Mode: 0o755})
 	return o.common(t, look)
 }
 
 // Directory returns a tree whose root is a directory of the host, read-only or
 // under an overlay that is lost with the sandbox. Its /proc, /dev and /tmp are
 // the sandbox's; read-only, it has to have these directories.
-func Directory(look Lookup, dir string, overlay bool, o Options) (layout.Table, error) {
+func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) {
 	src, err := look(dir)
 	if err != nil {
 		return nil, err
@@ -82,9 +81,9 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (layout.Table, 
 	if !src.Dir {
 		return nil, fmt.Errorf("root %s: not a directory", dir)
 	}
-	root := layout.Node{Path: "/", Kind: layout.Bind, Source: src, ReadOnly: true}
+	root := Node{Path: "/", Kind: Bind, Source: src, ReadOnly: true}
 	if overlay {
-		root = layout.Node{Path: "/", Kind: layout.Overlay, Source: src, Size: o.TmpBytes, Inodes: o.TmpInodes}
+		root = Node{Path: "/", Kind: Overlay, Source: src, Size: o.TmpBytes, Inodes: o.TmpInodes}
 	}
 	for _, name := range []string{"/proc", "/dev", "/tmp", Workspace} {
 		at := path.Join(src.Path, name)
@@ -99,32 +98,32 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (layout.Table, 
 			return nil, fmt.Errorf("root %s: %s is not a directory", dir, name)
 		}
 	}
-	t := layout.Table{root}.Add(layout.Node{Path: "/dev", Kind: layout.Static, Mode: 0o755})
+	t := Table{root}.Add(Node{Path: "/dev", Kind: Static, Mode: 0o755})
 	return o.common(t, look)
 }
 
 // common adds what every tree has. A read-only root without a /workspace does
 // without one.
-func (o Options) common(t layout.Table, look Lookup) (layout.Table, error) {
+func (o Options) common(t Table, look Lookup) (Table, error) {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		src, err := look("/dev/" + name)
 		if err != nil {
 			return nil, err
 		}
-		t = t.Add(layout.Node{Path: "/dev/" + name, Kind: layout.Device, Source: src})
+		t = t.Add(Node{Path: "/dev/" + name, Kind: Device, Source: src})
 	}
 	for _, l := range []entry{
 		{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 	} {
-		t = t.Add(layout.Node{Path: "/dev/" + l.name, Kind: layout.Symlink, Data: l.data})
+		t = t.Add(Node{Path: "/dev/" + l.name, Kind: Symlink, Data: l.data})
 	}
-	proc := layout.Node{Path: "/proc", Kind: layout.Proc}
+	proc := Node{Path: "/proc", Kind: Proc}
 	proc.Masked, proc.Locked = hide(o.Proc)
 	t = t.Add(proc)
-	t = t.Add(layout.Node{Path: "/dev/pts", Kind: layout.Devpts})
+	t = t.Add(Node{Path: "/dev/pts", Kind: Devpts})
 	t = t.Add(o.tmpfs("/dev/shm", 0o1777, true))
 	t = t.Add(o.tmpfs("/tmp", 0o1777, false))
-	if root := t[0]; root.Kind == layout.Bind {
+	if root := t[0]; root.Kind == Bind {
 		if _, err := look(path.Join(root.Source.Path, Workspace)); errors.Is(err, fs.ErrNotExist) {
 			return t, nil
 		}
@@ -132,8 +131,8 @@ func (o Options) common(t layout.Table, look Lookup) (layout.Table, error) {
 	return t.Add(o.tmpfs(Workspace, 0o755, false)), nil
 }
 
-func (o Options) tmpfs(at string, mode uint32, noexec bool) layout.Node {
-	return layout.Node{Path: at, Kind: layout.Tmpfs, Mode: mode, NoExec: noexec, Size: o.TmpBytes, Inodes: o.TmpInodes}
+func (o Options) tmpfs(at string, mode uint32, noexec bool) Node {
+	return Node{Path: at, Kind: Tmpfs, Mode: mode, NoExec: noexec, Size: o.TmpBytes, Inodes: o.TmpInodes}
 }
 
 // entry is a name and what it holds or points to.

@@ -27,8 +27,9 @@ var tests = []test{
 	{"test/vm", "^TestMachine$", "root user container", "", true, false},
 	{"test/vm", "^TestSystemdScope$", "root", "", true, true},
 	{"internal/launch", ".", "root user", "", false, false},
-	{"internal/layout", ".", "user", "", false, false},
-	{"ns", ".", "root user", "", false, false},
+	{"rootfs", ".", "user", "", false, false},
+	{"ns", ".", "user", "", false, false},
+	{"internal/setup", ".", "root user", "", false, false},
 	{"engine", ".", "root user", "", false, false},
 	{"seccomp", "^Test[^F]", "user", "", false, false}, // all filters with all calls take long
 	{"test", limits, "root", "", true, false},

@@ -1,7 +1,4 @@
-// Package layout is the mount table of a sandbox as data: what stands at which
-// path. Package rootfs writes tables, package ns turns them into system calls,
-// and a Plan prints them. It is portable and touches nothing.
-package layout
+package rootfs
 
 import (
 	"errors"

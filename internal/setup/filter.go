@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"golang.org/x/sys/unix"

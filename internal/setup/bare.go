@@ -1,19 +1,13 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/ns"
 )
-
-// BareABI is the first version of Landlock on which commands can be confined
-// without namespaces: it keeps their signals in, by which their whole tree can
-// be ended, too.
-const BareABI = 6
 
 // Bare is what a command without namespaces needs besides.
 type Bare struct {
@@ -34,34 +28,23 @@ type Bare struct {
 func (b Bare) Enter(c Command) *Entry {
 	outer := launch.NewProgram(64)
 	outer.Old()
-	top := max(c.ReportFD, c.GateFD, b.ReaperFD, b.ControlFD, b.StatusFD, slices.Max(c.FDs))
-	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
-	if c.Keyring != "" {
-		outer.Do("leave the host's keyring", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), outer.Str(c.Keyring))
-	}
+	leaveHost(outer, c, b.ReaperFD, b.ControlFD, b.StatusFD)
 	outer.Phase(launch.Confine)
-	defaultSignals(outer, c.Signals)
-	report, gate := len(c.FDs), len(c.FDs)+1
+	report, gate := placeDescriptors(outer, c, b.ControlFD, b.StatusFD, b.ReaperFD)
 	control, status, reaper := gate+1, gate+2, gate+3
-	place(outer, append(slices.Clone(c.FDs), c.ReportFD, c.GateFD, b.ControlFD, b.StatusFD, b.ReaperFD))
-	for _, fd := range []int{gate, reaper} {
-		outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(fd), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
-	}
-	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(reaper+1), launch.Int(^uint32(0)), launch.Int(0))
 	// SIGTERM, which the reaper waits for, and not SIGKILL: it has to take the
 	// command's tree along.
 	outer.Do("end with the host", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_PDEATHSIG), launch.Int(unix.SIGTERM))
 	outer.Do("adopt orphans", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_CHILD_SUBREAPER), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
 	outer.Do("no new privileges", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_NO_NEW_PRIVS), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
-	scope := Ruleset{ABI: c.Landlock.ABI, TCP: true, Scope: ScopeAbstract | ScopeSignal, ScopeOnly: true}
-	scope.restrict(outer)
+	restrictFiles(outer, ns.Ruleset{ABI: c.Landlock.ABI, TCP: true, Scope: ns.ScopeAbstract | ns.ScopeSignal, ScopeOnly: true})
 
 	e := &Entry{Program: outer}
 	inner := launch.NewProgram(96)
 	e.PID = outer.CloneOld("start command", 0, inner)
 	inner.Do("close the reaper's", "", unix.SYS_CLOSE_RANGE, launch.Int(control), launch.Int(reaper), launch.Int(0))
 	session(inner, c)
-	noPrivilegesBare(inner)
+	noPrivileges(inner).Try() // it may have no capability to begin with
 	e.execGate(inner, c, report, gate)
 
 	// From here on nothing may fail: the command runs.
@@ -72,10 +55,4 @@ func (b Bare) Enter(c Command) *Entry {
 	outer.Phase(launch.Exec)
 	outer.Do("exec", "reaper", unix.SYS_EXECVEAT, launch.Int(2), outer.Str(""), outer.Strings([]string{"tegmen-reaper"}), outer.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
 	return e
-}
-
-// noPrivilegesBare is noPrivileges for who may have no capability to begin with.
-func noPrivilegesBare(p *launch.Program) {
-	p.Do("no new privileges", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_NO_NEW_PRIVS), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
-	p.Do("set securebits", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_SECUREBITS), launch.Int(securebits), launch.Int(0), launch.Int(0), launch.Int(0)).Try()
 }

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"path"
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // tree builds mounts. Every path of the host is opened before the new root is
@@ -18,7 +18,7 @@ import (
 // side can lead from one into the other.
 type tree struct {
 	p      *launch.Program
-	table  layout.Table
+	table  rootfs.Table
 	copies map[string]launch.Arg // by the tree's name: a detached copy of the host's tree
 	checks []check
 
@@ -28,7 +28,7 @@ type tree struct {
 
 // check is a source and what the copy of it turned out to be.
 type check struct {
-	source layout.Source
+	source rootfs.Source
 	stat   *unix.Statx_t
 }
 
@@ -36,7 +36,7 @@ const openTreeFlags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RE
 
 // open takes a detached copy of each host tree in the table, unless that has
 // been done with more privileges.
-func (t *tree) open(nodes layout.Table, from *Sources) {
+func (t *tree) open(nodes rootfs.Table, from *Sources) {
 	if from != nil {
 		t.copies = from.args()
 		return
@@ -46,7 +46,7 @@ func (t *tree) open(nodes layout.Table, from *Sources) {
 		for _, tree := range n.Trees() {
 			fd := t.p.Do("open", tree.Path, unix.SYS_OPEN_TREE, launch.Int(unix.AT_FDCWD), t.p.Str(tree.Path), launch.Int(openTreeFlags)).Slot().Arg()
 			stat, addr := launch.Out[unix.Statx_t](t.p)
-			t.p.Do("stat", tree.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(statxFlags), launch.Int(statxMask), addr)
+			t.p.Do("stat", tree.Path, unix.SYS_STATX, fd, t.p.Str(""), launch.Int(rootfs.StatFlags), launch.Int(rootfs.StatMask), addr)
 			t.copies[tree.Name] = fd
 			t.checks = append(t.checks, check{tree.Source, stat})
 		}
@@ -61,7 +61,7 @@ func (t *tree) verify() error {
 		if c.stat.Mask == 0 {
 			continue // the program failed before it came to this one
 		}
-		if err := c.source.Is(Identify(c.stat)); err != nil {
+		if err := c.source.Is(rootfs.Identify(c.stat)); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (t *tree) anyMode() { t.p.Do("set umask", "", unix.SYS_UMASK, launch.Int(0)
 // setattr adds attributes of mount_setattr(2) and makes the mount private: a
 // copy of a host tree would else be a peer of it, so that mounts made on one
 // side appear on the other.
-func (t *tree) setattr(n layout.Node, fd launch.Arg, name string, flags int, set uint64) {
+func (t *tree) setattr(n rootfs.Node, fd launch.Arg, name string, flags int, set uint64) {
 	t.p.Do("protect", n.Path, unix.SYS_MOUNT_SETATTR, fd, t.p.Str(name), launch.Int(flags), t.p.Words(set, 0, unix.MS_PRIVATE, 0), launch.Int(unix.MOUNT_ATTR_SIZE_VER0))
 }
 
@@ -91,13 +91,13 @@ func (t *tree) enter() {
 	// shared mounts.
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
 	switch root.Kind {
-	case layout.Static:
+	case rootfs.Static:
 		p.Do("mount tmpfs", "/", unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755,size=4m,nr_inodes=4096"))
 		p.Do("enter", "/", unix.SYS_CHDIR, p.Str(at))
-	case layout.Bind:
+	case rootfs.Bind:
 		t.attach(root, launch.Int(unix.AT_FDCWD), at, 0)
 		p.Do("enter", "/", unix.SYS_CHDIR, p.Str(at))
-	case layout.Overlay:
+	case rootfs.Overlay:
 		t.overlay(root, at)
 	}
 	p.Do("pivot_root", "/", unix.SYS_PIVOT_ROOT, p.Str("."), p.Str("."))
@@ -105,7 +105,7 @@ func (t *tree) enter() {
 
 // overlay stacks a tmpfs on a host directory. Everything is named relative to
 // the tmpfs, so no path of the host needs quoting in the mount options.
-func (t *tree) overlay(n layout.Node, at string) {
+func (t *tree) overlay(n rootfs.Node, at string) {
 	p := t.p
 	p.Do("mount tmpfs", n.Path, unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755"+limits(n)))
 	p.Do("enter", n.Path, unix.SYS_CHDIR, p.Str(at))
@@ -128,12 +128,12 @@ func (t *tree) leave() {
 }
 
 // build puts the nodes in place. The root is entered already.
-func (t *tree) build(nodes layout.Table) {
+func (t *tree) build(nodes rootfs.Table) {
 	for _, n := range nodes {
 		t.node(n)
 	}
 	for _, n := range nodes {
-		if n.Kind == layout.Proc {
+		if n.Kind == rootfs.Proc {
 			t.quotas(n.Path)
 			t.mask(n) // needs /dev/null
 		}
@@ -160,47 +160,47 @@ func (t *tree) quotas(proc string) {
 // seal makes read-only what was only writable to be filled.
 func (t *tree) seal() {
 	for _, n := range t.table {
-		if n.Kind == layout.Static {
+		if n.Kind == rootfs.Static {
 			t.setattr(n, launch.Int(unix.AT_FDCWD), n.Path, 0, unix.MOUNT_ATTR_RDONLY)
 		}
 	}
 }
 
-func (t *tree) node(n layout.Node) {
+func (t *tree) node(n rootfs.Node) {
 	if n.Path == "/" {
 		return
 	}
 	p := t.p
 	switch n.Kind {
-	case layout.Dir:
+	case rootfs.Dir:
 		// A root that is the host's may have it already.
 		p.Do("mkdir", n.Path, unix.SYS_MKDIRAT, launch.Int(unix.AT_FDCWD), p.Str(n.Path), launch.Int(n.Mode)).Try()
-	case layout.Symlink:
+	case rootfs.Symlink:
 		p.Do("symlink", n.Path, unix.SYS_SYMLINKAT, p.Str(n.Data), launch.Int(unix.AT_FDCWD), p.Str(n.Path))
-	case layout.File:
+	case rootfs.File:
 		fd := p.Do("create", n.Path, unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str(n.Path), launch.Int(unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC), launch.Int(n.Mode)).Slot()
 		if n.Data != "" {
 			p.Do("write", n.Path, unix.SYS_WRITE, fd.Arg(), p.Str(n.Data), launch.Int(len(n.Data)))
 		}
 		p.Do("close", n.Path, unix.SYS_CLOSE, fd.Arg())
-	case layout.Bind, layout.Device:
+	case rootfs.Bind, rootfs.Device:
 		t.point(n, n.Source.Dir)
 		at := t.target(n)
 		t.attach(n, at, "", unix.MOVE_MOUNT_T_EMPTY_PATH)
 		t.done(at)
-	case layout.Static:
+	case rootfs.Static:
 		t.mount(n, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+strconv.FormatUint(uint64(n.Mode), 8)+",size=1m,nr_inodes=256")
-	case layout.Tmpfs:
+	case rootfs.Tmpfs:
 		flags := unix.MS_NOSUID | unix.MS_NODEV
 		if n.NoExec {
 			flags |= unix.MS_NOEXEC
 		}
 		t.mount(n, "tmpfs", flags, "mode="+strconv.FormatUint(uint64(n.Mode), 8)+limits(n))
-	case layout.Overlay:
+	case rootfs.Overlay:
 		t.stack(n)
-	case layout.Devpts:
+	case rootfs.Devpts:
 		t.mount(n, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=64")
-	case layout.Proc:
+	case rootfs.Proc:
 		if !t.hasProc {
 			t.proc(n.Path)
 		}
@@ -209,14 +209,14 @@ func (t *tree) node(n layout.Node) {
 	}
 }
 
-func limits(n layout.Node) string {
+func limits(n rootfs.Node) string {
 	return ",size=" + strconv.FormatInt(n.Size, 10) + ",nr_inodes=" + strconv.FormatInt(n.Inodes, 10)
 }
 
 // point makes the mount point, where the tree is the sandbox's own and does not
 // have it from its template. Elsewhere it exists, or target says that it does
 // not.
-func (t *tree) point(n layout.Node, dir bool) {
+func (t *tree) point(n rootfs.Node, dir bool) {
 	p := t.p
 	if !t.table.Makes(n.Path) {
 		return // the host's: nothing is made there
@@ -233,17 +233,17 @@ func (t *tree) point(n layout.Node, dir bool) {
 // target opens a mount point. A symbolic link anywhere on the way is refused:
 // a hostile root filesystem could have one where /proc or /dev should be
 // (CVE-2019-19921, CVE-2023-27561).
-func (t *tree) target(n layout.Node) launch.Arg {
+func (t *tree) target(n rootfs.Node) launch.Arg {
 	const how = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 	return t.p.Do("find mount point", n.Path, unix.SYS_OPENAT2, launch.Int(unix.AT_FDCWD), t.p.Str(n.Path),
 		t.p.Words(unix.O_PATH|unix.O_CLOEXEC, 0, how), launch.Int(24)).Slot().Arg()
 }
 
 // attach mounts the detached copy of a host tree.
-func (t *tree) attach(n layout.Node, at launch.Arg, name string, flags int) {
+func (t *tree) attach(n rootfs.Node, at launch.Arg, name string, flags int) {
 	fd := t.copies[n.Path]
 	attr := uint64(unix.MOUNT_ATTR_NOSUID)
-	if n.Kind == layout.Device {
+	if n.Kind == rootfs.Device {
 		attr |= unix.MOUNT_ATTR_NOEXEC
 	} else {
 		attr |= unix.MOUNT_ATTR_NODEV
@@ -259,7 +259,7 @@ func (t *tree) attach(n layout.Node, at launch.Arg, name string, flags int) {
 // done closes a descriptor: a process may have few.
 func (t *tree) done(fd launch.Arg) { t.p.Do("close", "", unix.SYS_CLOSE, fd) }
 
-func (t *tree) mount(n layout.Node, fstype string, flags int, data string) {
+func (t *tree) mount(n rootfs.Node, fstype string, flags int, data string) {
 	p := t.p
 	t.point(n, true)
 	at := t.target(n)
@@ -277,12 +277,12 @@ const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 // the namespace; hidepid=ptraceable (Linux 5.8) keeps it out of sight, so a
 // guest cannot, say, write its oom_score_adj, which is the host's too.
 func (t *tree) proc(at string) {
-	t.mount(layout.Node{Path: at}, "proc", procFlags, "hidepid=ptraceable")
+	t.mount(rootfs.Node{Path: at}, "proc", procFlags, "hidepid=ptraceable")
 }
 
 // mask hides what a procfs tells or lets do beyond the sandbox's processes.
 // What is masked is what runc masks.
-func (t *tree) mask(n layout.Node) {
+func (t *tree) mask(n rootfs.Node) {
 	p := t.p
 	for _, name := range n.Masked {
 		if file := path.Join(n.Path, name); strings.HasSuffix(name, "/") {
@@ -294,6 +294,6 @@ func (t *tree) mask(n layout.Node) {
 	for _, name := range n.Locked {
 		file := path.Join(n.Path, name)
 		p.Do("lock", file, unix.SYS_MOUNT, p.Str(file), p.Str(file), launch.Int(0), launch.Int(unix.MS_BIND|unix.MS_REC), launch.Int(0))
-		t.setattr(layout.Node{Path: file}, launch.Int(unix.AT_FDCWD), file, 0, unix.MOUNT_ATTR_RDONLY)
+		t.setattr(rootfs.Node{Path: file}, launch.Int(unix.AT_FDCWD), file, 0, unix.MOUNT_ATTR_RDONLY)
 	}
 }

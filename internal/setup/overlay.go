@@ -1,12 +1,12 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // stack mounts an overlay on a directory that is not the root (Linux 5.11 for
@@ -16,7 +16,7 @@ import (
 //
 // Everything is named relative to that tmpfs, so no path of the host needs
 // quoting in the mount options, nor is seen in the list of mounts.
-func (t *tree) stack(n layout.Node) {
+func (t *tree) stack(n rootfs.Node) {
 	p := t.p
 	stage, upper := "mode=700"+limits(n), ""
 	if n.Upper.Path != "" {
@@ -35,7 +35,7 @@ func (t *tree) stack(n layout.Node) {
 	t.attach(lower, launch.Int(unix.AT_FDCWD), "lower", 0)
 	if n.Upper.Path != "" {
 		mkdir("store", 0o700)
-		t.attach(layout.Node{Path: n.UpperName(), Kind: layout.Bind}, launch.Int(unix.AT_FDCWD), "store", 0)
+		t.attach(rootfs.Node{Path: n.UpperName(), Kind: rootfs.Bind}, launch.Int(unix.AT_FDCWD), "store", 0)
 	} else {
 		mkdir("upper", n.Mode) // whose mode is that of the overlay's root
 		mkdir("work", 0o700)

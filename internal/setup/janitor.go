@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"path"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // A Ghost is a file or an empty directory that is made for the life of a
@@ -24,7 +24,7 @@ type GhostDir struct {
 	DirFD  int
 	LockFD int // of Lock, with a shared lock (flock(2)) on it
 	Lock   string
-	LockID layout.Identity
+	LockID rootfs.Identity
 	Ghosts []Ghost
 }
 
@@ -48,7 +48,7 @@ type made struct {
 }
 
 // Made says that a ghost is there and is to be removed.
-func (j *Janitor) Made(dir, ghost int, id layout.Identity) {
+func (j *Janitor) Made(dir, ghost int, id rootfs.Identity) {
 	m := j.made[dir][ghost]
 	m.ino.Set(int(uint32(id.Ino)))
 	m.born.Set(int(uint32(id.Born % 1e9)))
@@ -139,6 +139,6 @@ func (j *Janitor) cleanUp(h GhostDir, dirFD, lockFD int) *launch.Program {
 
 func stat(p *launch.Program, dir launch.Arg, name string) launch.Arg {
 	_, st := launch.Out[unix.Statx_t](p)
-	p.Do("stat", name, unix.SYS_STATX, dir, p.Str(name), launch.Int(unix.AT_SYMLINK_NOFOLLOW), launch.Int(statxMask|unix.STATX_SIZE), st)
+	p.Do("stat", name, unix.SYS_STATX, dir, p.Str(name), launch.Int(unix.AT_SYMLINK_NOFOLLOW), launch.Int(rootfs.StatMask|unix.STATX_SIZE), st)
 	return st
 }

@@ -1,12 +1,13 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // Namespaces are those that every sandbox has for itself.
@@ -20,8 +21,8 @@ const Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // Config is what the programs of one sandbox are made from. The descriptors
 // are the caller's and stay open until the programs have run.
 type Config struct {
-	Table    layout.Table
-	IDs      IDs
+	Table    rootfs.Table
+	IDs      ns.IDs
 	Hostname string
 	Name     string // of the sandbox, for who lists processes on the host
 
@@ -54,13 +55,13 @@ func Direct(c Config) *Init {
 	p := launch.NewProgram(256)
 	t := &tree{p: p, table: c.Table, upperFD: c.UpperFD}
 	dieWithHost(p)
-	c.IDs.maps(p, c.ProcFD)
+	idMaps(p, c.IDs, c.ProcFD)
 	p.Phase(launch.Mounts)
 	t.open(c.Table, c.Sources)
 	t.enter()
 	shared, own := c.Table.Split()
 	for _, n := range own {
-		if n.Kind == layout.Proc {
+		if n.Kind == rootfs.Proc {
 			// While the host's is still there: the kernel asks for one.
 			t.proc(n.Path)
 			t.hasProc = true
@@ -123,9 +124,9 @@ const securebits = 1<<0 | 1<<1 | // NOROOT, locked
 // uid 0. The process keeps them until then: what protects the host's memory,
 // which it shares, from being traced by a guest is that it has capabilities
 // that the guest has not.
-func noPrivileges(p *launch.Program) {
+func noPrivileges(p *launch.Program) launch.Step {
 	p.Do("no new privileges", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_NO_NEW_PRIVS), launch.Int(1), launch.Int(0), launch.Int(0), launch.Int(0))
-	p.Do("set securebits", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_SECUREBITS), launch.Int(securebits), launch.Int(0), launch.Int(0), launch.Int(0))
+	return p.Do("set securebits", "", unix.SYS_PRCTL, launch.Int(unix.PR_SET_SECUREBITS), launch.Int(securebits), launch.Int(0), launch.Int(0), launch.Int(0))
 }
 
 // keepOne leaves pid 1 a single capability, through its execve. It means next to

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"slices"
@@ -8,14 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/ns"
 )
-
-// Rlimit is a resource limit. A guest can raise the soft limit up to the hard
-// one.
-type Rlimit struct {
-	Name       string // as Resource takes it
-	Soft, Hard uint64
-}
 
 // Command is a program to put into a sandbox.
 type Command struct {
@@ -33,9 +27,9 @@ type Command struct {
 	Terminal bool  // FDs[0] is the controlling terminal
 
 	Signals []unix.Signal // that the host may ignore
-	Rlimits []Rlimit
+	Rlimits []ns.Rlimit
 
-	Landlock *Ruleset // nil: none
+	Landlock *ns.Ruleset // nil: none
 	Filters  Filters
 
 	// Keyring is the session keyring to leave the host's for, as
@@ -70,17 +64,7 @@ type Entry struct {
 // longer used.
 func Enter(c Command) *Entry {
 	outer := launch.NewProgram(64)
-	top := max(c.ReportFD, c.GateFD)
-	for _, fd := range append([]int{c.InitFD}, c.FDs...) {
-		top = max(top, fd)
-	}
-	// A table of its own, without copying the part that is not needed: a host
-	// with thousands of sandboxes has thousands of descriptors.
-	outer.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
-	if c.Keyring != "" {
-		// Before the namespaces are entered: names are each user namespace's own.
-		outer.Do("leave the host's keyring", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), outer.Str(c.Keyring))
-	}
+	leaveHost(outer, c, c.InitFD)
 	outer.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(c.InitFD), launch.Int(Namespaces))
 	if c.CgroupFD > 0 {
 		// Or the guest would read in /proc/self/cgroup where its cgroup is, and
@@ -88,13 +72,9 @@ func Enter(c Command) *Entry {
 		outer.Do("hide cgroup", "", unix.SYS_UNSHARE, launch.Int(unix.CLONE_NEWCGROUP))
 	}
 	outer.Phase(launch.Confine)
-	defaultSignals(outer, c.Signals)
 	// All here and not in the command: a command that a guest has stopped holds
 	// nothing of the host's, so it cannot delay another's report.
-	report, gate := len(c.FDs), len(c.FDs)+1
-	place(outer, append(slices.Clone(c.FDs), c.ReportFD, c.GateFD))
-	outer.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(gate), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
-	outer.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(gate+1), launch.Int(^uint32(0)), launch.Int(0))
+	report, gate := placeDescriptors(outer, c)
 	outer.Phase(launch.Namespaces)
 
 	e := &Entry{Program: outer, Flags: unix.CLONE_FILES}
@@ -114,6 +94,41 @@ func Enter(c Command) *Entry {
 	noPrivileges(inner)
 	e.execGate(inner, c, report, gate)
 	return e
+}
+
+// leaveHost is how the programs of all commands begin: with a descriptor table of
+// their own, which still has everything up to the highest one in use, and without
+// the host's keyring.
+func leaveHost(p *launch.Program, c Command, more ...int) {
+	top := max(c.ReportFD, c.GateFD)
+	for _, fd := range append(more, c.FDs...) {
+		top = max(top, fd)
+	}
+	// A table of its own, without copying the part that is not needed: a host
+	// with thousands of sandboxes has thousands of descriptors.
+	p.Do("unshare descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(top+1), launch.Int(^uint32(0)), launch.Int(unix.CLOSE_RANGE_UNSHARE))
+	if c.Keyring != "" {
+		// Before the namespaces are entered: names are each user namespace's own.
+		p.Do("leave the host's keyring", "", unix.SYS_KEYCTL, launch.Int(unix.KEYCTL_JOIN_SESSION_KEYRING), p.Str(c.Keyring))
+	}
+}
+
+// placeDescriptors resets signals, puts the command's descriptors in place and
+// closes all others. The report and the gate come after the command's own, and extra
+// after those. The gate, and the last of extra, are images: execve closes them.
+func placeDescriptors(p *launch.Program, c Command, extra ...int) (report, gate int) {
+	defaultSignals(p, c.Signals)
+	report, gate = len(c.FDs), len(c.FDs)+1
+	place(p, append(append(slices.Clone(c.FDs), c.ReportFD, c.GateFD), extra...))
+	onExec := []int{gate}
+	if len(extra) > 0 {
+		onExec = append(onExec, gate+len(extra))
+	}
+	for _, fd := range onExec {
+		p.Do("close on exec", "", unix.SYS_FCNTL, launch.Int(fd), launch.Int(unix.F_SETFD), launch.Int(unix.FD_CLOEXEC))
+	}
+	p.Do("close the rest", "", unix.SYS_CLOSE_RANGE, launch.Int(gate+len(extra)+1), launch.Int(^uint32(0)), launch.Int(0))
+	return report, gate
 }
 
 // session makes the calling process one of its own, within its limits.
@@ -140,7 +155,7 @@ func (e *Entry) execGate(p *launch.Program, c Command, report, gate int) {
 	}
 	p.FreeCPUs(e.Program)
 	if c.Landlock != nil {
-		c.Landlock.restrict(p)
+		restrictFiles(p, *c.Landlock)
 	}
 	c.Filters.install(p, report)
 	p.Phase(launch.Exec)

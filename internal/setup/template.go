@@ -1,12 +1,12 @@
 //go:build linux && (amd64 || arm64)
 
-package ns
+package setup
 
 import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/launch"
-	"github.com/tegmen-dev/tegmen/internal/layout"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // A Template program builds what the sandboxes of one table share. When it has
@@ -31,13 +31,13 @@ func (t *Template) Verify() error { return t.tree.verify() }
 func NewTemplate(c Config) *Template {
 	inner := launch.NewProgram(256)
 	t := &tree{p: inner, table: c.Table}
-	c.IDs.maps(inner, c.ProcFD)
+	idMaps(inner, c.IDs, c.ProcFD)
 	inner.Phase(launch.Mounts)
 	shared, own := c.Table.Split()
 	t.open(shared, c.Sources)
 	t.enter()
 	for _, n := range own {
-		if n.Kind == layout.Proc {
+		if n.Kind == rootfs.Proc {
 			// A procfs of this pid namespace, which will be empty: a sandbox
 			// may mount its own only where it sees one.
 			t.proc(n.Path)
@@ -46,7 +46,7 @@ func NewTemplate(c Config) *Template {
 	t.leave()
 	t.build(shared)
 	for _, n := range own {
-		if c.Table.Holder(n.Path).Kind == layout.Static {
+		if c.Table.Holder(n.Path).Kind == rootfs.Static {
 			t.point(n, true)
 		}
 	}
@@ -75,7 +75,7 @@ func From(c Config, userFD, mountFD, networkFD int) *Init {
 	p := launch.NewProgram(96)
 	t := &tree{p: p, table: c.Table}
 	dieWithHost(p)
-	c.IDs.same().maps(p, c.ProcFD)
+	idMaps(p, sameIDs(c.IDs), c.ProcFD)
 	p.Phase(launch.Mounts)
 	t.anyMode()
 	_, own := c.Table.Split()

@@ -1,0 +1,31 @@
+package rootfs
+
+import "golang.org/x/sys/unix"
+
+// Stat identifies what an open descriptor leads to, even one opened with O_PATH.
+// The mode, the owner, the size and the number of links are valid in the result
+// (statx(2), Linux 4.11).
+func Stat(fd int) (st unix.Statx_t, err error) {
+	const mask = StatMask | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID | unix.STATX_SIZE
+	err = unix.Statx(fd, "", StatFlags, mask, &st)
+	return st, err
+}
+
+// How statx(2) must be called for Identify: StatFlags on a descriptor and an
+// empty path, with at least StatMask.
+const (
+	StatFlags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
+	StatMask  = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME
+)
+
+// Identify reads an identity out of what statx(2) returned.
+func Identify(st *unix.Statx_t) Identity {
+	id := Identity{
+		Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino,
+		Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return id
+}
