@@ -1,6 +1,6 @@
 //go:build linux
 
-package test
+package main
 
 import (
 	"bytes"
@@ -23,21 +23,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite what the scripts in testdata/cli expect")
+var update = flag.Bool("update", false, "rewrite what the scripts in testdata/script expect")
 
-// patience is how long a script waits for something that has to happen.
+// patience bounds how long a script waits for something.
 const patience = 10 * time.Second
 
-// TestScripts runs testdata/cli/*.txtar against the command, built once or
-// named by TEGMEN_BIN. Besides testscript's own, scripts have the condition
-// [root] and the commands of scriptCommands.
+// TestScripts runs testdata/script/*.txtar against the command that TestMain installs.
+// Besides testscript's own, scripts have the conditions [root] and [cgroup] and the
+// commands of scriptCommands.
 func TestScripts(t *testing.T) {
-	path := commandDir(t) + ":" + os.Getenv("PATH")
-	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves its directory there when -run picks some scripts
+	// testscript leaves its directory there when -run picks some scripts; guests of root
+	// must be able to reach it.
+	t.Setenv("GOTMPDIR", testenv.Dir(t))
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/cli",
+		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
@@ -53,7 +55,6 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", path)
 			s := new(session)
 			env.Values[sessionKey] = s
 			env.Defer(s.close)
@@ -63,35 +64,6 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: scriptCommands,
 	})
-}
-
-// commandDir is a directory with tegmen in it, which every user may search.
-func commandDir(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bin := filepath.Join(dir, "tegmen")
-	if built := os.Getenv("TEGMEN_BIN"); built != "" {
-		if err := os.Symlink(built, bin); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	if out, err := goBuild(bin, "../cmd/tegmen").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return dir
-}
-
-// goBuild builds as the Makefile does: static and small.
-func goBuild(out, what string) *exec.Cmd {
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", out, what)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return cmd
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
