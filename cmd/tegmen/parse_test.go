@@ -63,8 +63,8 @@ func TestParseNumbers(t *testing.T) {
 	}
 }
 
-// FuzzFlags: whatever is passed, parsing ends in an error or in a value, never
-// in both, and never in a panic.
+// FuzzFlags: whatever is passed, parsing returns an error or a value, never both, and never
+// panics.
 func FuzzFlags(f *testing.F) {
 	for _, s := range []string{"/a:/b:ro", "type=bind,source=/a,target=/b", "/t:size=1m,mode=700", "nofile=5:5", "64MiB", "1m30s", "5:6", "A=b", `"`, "type=tmpfs,target=/,tmpfs-size=9999999999999999999"} {
 		f.Add(s)
@@ -83,7 +83,7 @@ func FuzzFlags(f *testing.F) {
 		m, err = parseMount(s)
 		check("mount", m, err)
 		if err == nil {
-			_ = engine.Spec{FS: engine.FS{Mounts: []engine.Mount{m}}}.Validate() // may refuse, may not panic
+			_ = engine.Spec{FS: engine.FS{Mounts: []engine.Mount{m}}}.Validate() // may refuse, must not panic
 		}
 		m, err = parseTmpfs(s)
 		check("tmpfs", m, err)
@@ -102,7 +102,7 @@ func FuzzFlags(f *testing.F) {
 			t.Errorf("user %q: %v, %v", s, u, err)
 		}
 		var l engine.Limits
-		_ = parseUlimit(s, &l) // may refuse, may not panic
+		_ = parseUlimit(s, &l) // may refuse, must not panic
 		if err := (engine.Spec{Limits: l}).Validate(); err != nil && l.Files >= 4 {
 			t.Errorf("ulimit %q: %v", s, err)
 		}
