@@ -22,7 +22,8 @@ var flagNames = []struct{ part, flag string }{
 }
 
 // inFlags are the same names where a message says what to do.
-var inFlags = strings.NewReplacer("(degrade ", "(--degrade ", "(allow write ", "(--allow-write ", "(mount)", "(-v DIR:DIR:ro)")
+var inFlags = strings.NewReplacer("(degrade ", "(--degrade ", "(allow write ", "(--allow-write ",
+	"(mount)", "(-v DIR:DIR:ro)")
 
 // message is what went wrong, in one line and in the words of flags and files.
 func message(err error) string {

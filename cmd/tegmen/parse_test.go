@@ -26,11 +26,13 @@ func TestParseMounts(t *testing.T) {
 		{parseVolume, ":/b", engine.Mount{}},
 		{parseMount, "type=bind,source=/a:b c,target=/d,readonly", bind("/a:b c", "/d", true)},
 		{parseMount, `type=bind,"source=/a,b",dst=/d,ro=false`, bind("/a,b", "/d", false)},
-		{parseMount, "type=tmpfs,target=/t,tmpfs-size=64m,tmpfs-mode=700", engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: 64 * engine.MiB, Mode: 0o700}},
+		{parseMount, "type=tmpfs,target=/t,tmpfs-size=64m,tmpfs-mode=700",
+			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: 64 * engine.MiB, Mode: 0o700}},
 		{parseMount, "source=/a,target=/b", engine.Mount{}},
 		{parseMount, `type=bind,"source=/a`, engine.Mount{}},
 		{parseTmpfs, "/t", engine.Mount{Type: engine.MountTmpfs, Target: "/t"}},
-		{parseTmpfs, "/t:size=1g,mode=1777", engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
+		{parseTmpfs, "/t:size=1g,mode=1777",
+			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
 		{parseTmpfs, "/t:exec", engine.Mount{}},
 	} {
 		got, err := c.parse(c.in)
@@ -66,7 +68,10 @@ func TestParseNumbers(t *testing.T) {
 // FuzzFlags: whatever is passed, parsing returns an error or a value, never both, and never
 // panics.
 func FuzzFlags(f *testing.F) {
-	for _, s := range []string{"/a:/b:ro", "type=bind,source=/a,target=/b", "/t:size=1m,mode=700", "nofile=5:5", "64MiB", "1m30s", "5:6", "A=b", `"`, "type=tmpfs,target=/,tmpfs-size=9999999999999999999"} {
+	for _, s := range []string{
+		"/a:/b:ro", "type=bind,source=/a,target=/b", "/t:size=1m,mode=700", "nofile=5:5", "64MiB", "1m30s", "5:6", "A=b",
+		`"`, "type=tmpfs,target=/,tmpfs-size=9999999999999999999",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

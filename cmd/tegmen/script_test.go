@@ -58,8 +58,8 @@ func TestScripts(t *testing.T) {
 			s := new(session)
 			env.Values[sessionKey] = s
 			env.Defer(s.close)
-			// testscript keeps its directories to the user. Guests of root are
-			// nobody, and have to get there.
+			// testscript makes its directories private. Guests of root are nobody and
+			// must reach them.
 			return os.Chmod(filepath.Dir(env.WorkDir), 0o755)
 		},
 		Cmds: scriptCommands,
@@ -67,28 +67,27 @@ func TestScripts(t *testing.T) {
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exitcode N PROGRAM ARG... runs it and wants that exit code.
+	// exitcode N PROGRAM ARG... runs a program that must exit with N.
 	"exitcode": func(ts *testscript.TestScript, neg bool, args []string) {
 		want := number(ts, args, 2)
 		if got := exitCode(ts, ts.Exec(args[1], args[2:]...)); got != want {
 			ts.Fatalf("exit code %d, want %d", got, want)
 		}
 	},
-	// transcript FILE runs the lines of FILE that begin with "$ " in a shell
-	// and prints them, each with its output after it: standard error behind
-	// "! ", an exit code that is not 0 in brackets, the work directory as
-	// $WORK. "cmp stdout FILE" is what comes next. With -refused, each has to
-	// end with 125, which is not shown, nothing on standard output, and one line
-	// on standard error.
+	// transcript FILE runs the lines of FILE that begin with "$ " in a shell and prints
+	// each with its output: standard error after "! ", a non-zero exit code in brackets,
+	// the work directory as $WORK. Compare it with "cmp stdout FILE". With -refused, each
+	// command must exit with 125, which is not shown, print nothing on standard output
+	// and one line on standard error.
 	"transcript": transcript,
 	// gone WORD waits until no process has WORD in its arguments, alive until
 	// one has.
 	"gone":  func(ts *testscript.TestScript, neg bool, args []string) { awaitProcess(ts, args, false) },
 	"alive": func(ts *testscript.TestScript, neg bool, args []string) { awaitProcess(ts, args, true) },
-	// start [-tty] PROGRAM ARG... starts a session: one at a time, in the
-	// background, on a terminal of 24 by 80 if asked for.
+	// start [-tty] PROGRAM ARG... starts a session in the background, one at a time; -tty
+	// gives it a terminal of 24 by 80.
 	"start": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).start(ts, args) },
-	// await REGEXP waits until the session has written something new like it.
+	// await REGEXP waits until new output of the session matches.
 	"await": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).await(ts, args) },
 	// send TEXT types it on the terminal; \n, \x03 and the like are as in Go.
 	"send": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).send(ts, args) },
@@ -96,7 +95,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"resize": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).resize(ts, args) },
 	// signal NAME sends a signal to the session's process, and to it alone.
 	"signal": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).signal(ts, args) },
-	// ended N waits for the session's end and wants that exit code.
+	// ended N waits for the session, which must exit with N.
 	"ended": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).ended(ts, args) },
 }
 
@@ -109,7 +108,7 @@ func number(ts *testscript.TestScript, args []string, atLeast int) int {
 	return n
 }
 
-// exitCode is what a shell would show.
+// exitCode is the exit code that a shell would report.
 func exitCode(ts *testscript.TestScript, err error) int {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -137,7 +136,8 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		code := exitCode(ts, ts.Exec("sh", "-c", command))
 		stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
-		if refused && (code != 125 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "tegmen: ")) {
+		oneLine := strings.Count(stderr, "\n") == 1 && strings.HasPrefix(stderr, "tegmen: ")
+		if refused && (code != 125 || stdout != "" || !oneLine) {
 			fmt.Fprintf(&bad, "not refused in one line: %s", command)
 		}
 		out.WriteString(line)
@@ -154,8 +154,7 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// shown is text with a prefix on each line, and a mark where the last has no
-// end.
+// shown is text with a prefix on each line and a note if the last line has no end.
 func shown(prefix, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -278,7 +277,8 @@ func (s *session) send(ts *testscript.TestScript, args []string) {
 
 func (s *session) resize(ts *testscript.TestScript, args []string) {
 	rows, cols := number(ts, args, 2), number(ts, args[1:], 1)
-	ts.Check(unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}))
+	size := unix.Winsize{Row: uint16(rows), Col: uint16(cols)}
+	ts.Check(unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &size))
 }
 
 func (s *session) signal(ts *testscript.TestScript, args []string) {

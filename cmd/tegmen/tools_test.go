@@ -22,9 +22,14 @@ func TestParseTools(t *testing.T) {
 		{`[]`, []hostTool{}, ""},
 		{` {"tools": [] } `, []hostTool{}, ""},
 		{`[{"name":"a","command":["true"]}]`, []hostTool{{Name: "a", Command: run}}, ""},
-		{`{"tools":[{"name":"n.a","description":"d","command":["true"],"schema":{"type":"object"},"timeout":"1m","env":["A","B=c"],"cwd":"x"}]}`,
-			[]hostTool{{Name: "n.a", Description: "d", Command: run, Schema: []byte(`{"type":"object"}`), Timeout: "1m", Env: []string{"A", "B=c"}, Dir: "x", timeout: time.Minute}}, ""},
-		{`[{"name":"a","command":["true"],"timeout":"none"}]`, []hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.Unlimited}}, ""},
+		{`{"tools":[{"name":"n.a","description":"d","command":["true"],"schema":{"type":"object"},` +
+			`"timeout":"1m","env":["A","B=c"],"cwd":"x"}]}`,
+			[]hostTool{{
+				Name: "n.a", Description: "d", Command: run, Schema: []byte(`{"type":"object"}`),
+				Timeout: "1m", Env: []string{"A", "B=c"}, Dir: "x", timeout: time.Minute,
+			}}, ""},
+		{`[{"name":"a","command":["true"],"timeout":"none"}]`,
+			[]hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.Unlimited}}, ""},
 		{"", nil, "no tools"},
 		{"[\n{]", nil, "line 2: "},
 		{"[]\n\n[]", nil, "line 3: unexpected text after the end"},
@@ -45,7 +50,8 @@ func TestParseTools(t *testing.T) {
 		{`[{"name":"a","command":["true"],"env":["A B"]}]`, nil, `env: "A B": use NAME or NAME=value`},
 		{`[{"name":"a","command":["true"],"env":["A","A-B=c"]}]`, nil, `env: "A-B=c": use NAME or NAME=value`},
 		{`[{"name":"a","command":["true"],"env":["1A=c"]}]`, nil, `env: "1A=c": `},
-		{`[{"name":"a","command":["true"],"env":["_a1=ä b=c"]}]`, []hostTool{{Name: "a", Command: run, Env: []string{"_a1=ä b=c"}}}, ""},
+		{`[{"name":"a","command":["true"],"env":["_a1=ä b=c"]}]`,
+			[]hostTool{{Name: "a", Command: run, Env: []string{"_a1=ä b=c"}}}, ""},
 		{`{"description":"d","command":["true"],"name":"a"}`, nil, `one tool outside a list: use [{"name"`},
 		{"[\n{\"name\": \n\n", nil, "line 2: the file ends too early"},
 	} {
@@ -75,7 +81,9 @@ func TestToolPaths(t *testing.T) {
 		}
 	}
 	want := `"` + dir + "/sub/tool " + dir + `/sub/wd"`
-	for cwd, file := range map[string]string{"/": dir + "/sub/tools.json", dir: "sub/tools.json", dir + "/sub": "tools.json", dir + "/sub/wd": "../tools.json"} {
+	for cwd, file := range map[string]string{
+		"/": dir + "/sub/tools.json", dir: "sub/tools.json", dir + "/sub": "tools.json", dir + "/sub/wd": "../tools.json",
+	} {
 		t.Chdir(cwd)
 		tools, set := new(hostTools), new(broker.Set)
 		if err := tools.open(set, []string{file}); err != nil {
@@ -126,9 +134,12 @@ func TestLastPart(t *testing.T) {
 // programs exist.
 func FuzzTools(f *testing.F) {
 	for _, s := range []string{
-		`[{"name":"a","command":["true"]}]`, `{"tools":[{"name":"n.a","command":["true"],"schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^a+$"}}}}]}`,
+		`[{"name":"a","command":["true"]}]`,
+		`{"tools":[{"name":"n.a","command":["true"],` +
+			`"schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^a+$"}}}}]}`,
 		`[{"name":"a","command":["true"],"timeout":"5s","env":["A","B=c"],"cwd":"x","description":"d"}]`,
-		`{"tools":null}`, `[null]`, `[{"schema":{"$ref":"#/a"}}]`, "[\n{]", `[{"name":"a","name":1}]`, `[{"NAME":"a","Command":["x"]}]`, `[] []`,
+		`{"tools":null}`, `[null]`, `[{"schema":{"$ref":"#/a"}}]`, "[\n{]", `[{"name":"a","name":1}]`,
+		`[{"NAME":"a","Command":["x"]}]`, `[] []`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -141,10 +152,12 @@ func FuzzTools(f *testing.F) {
 			return
 		}
 		for _, tool := range tools {
-			if tool.Name == "" || len(tool.Command) == 0 || tool.Command[0] == "" || tool.timeout < 0 || (tool.timeout == 0) != (tool.Timeout == "") {
+			complete := tool.Name != "" && len(tool.Command) > 0 && tool.Command[0] != ""
+			if !complete || tool.timeout < 0 || (tool.timeout == 0) != (tool.Timeout == "") {
 				t.Errorf("%q: %+v", b, tool)
 			}
-			_ = broken(broker.Tool{Name: tool.Name, Schema: tool.Schema, Call: new(hostTools).tracked(hostCommand{}.call)}) // may refuse, must not panic
+			call := new(hostTools).tracked(hostCommand{}.call)
+			_ = broken(broker.Tool{Name: tool.Name, Schema: tool.Schema, Call: call}) // may refuse, must not panic
 		}
 	})
 }
