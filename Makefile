@@ -96,7 +96,7 @@ lint:
 ## golden: rewrite the golden files, to be reviewed
 .PHONY: golden
 golden:
-	$(GO) test . ./engine ./ns ./seccomp ./test -run 'Golden|Linked|Scripts' -update
+	$(GO) test . ./cmd/tegmen ./engine ./ns ./seccomp ./test -run 'Golden|Linked|Scripts' -update
 
 ## generate: compile the built-in seccomp profiles again (needs libseccomp-dev)
 .PHONY: generate

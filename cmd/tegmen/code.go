@@ -16,7 +16,7 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// codeOptions are the flags that only code has.
+// codeOptions are the flags of tegmen code alone.
 type codeOptions struct {
 	engine.Code
 	source string // of -e
@@ -33,9 +33,6 @@ func codeMain(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if o.json && o.code.value {
-		return 0, fmt.Errorf("code: --json has the value, so it does not go with --value")
-	}
 	if err := o.code.read(args, o.interactive); err != nil {
 		return 0, fmt.Errorf("code: %w", err)
 	}
@@ -49,7 +46,7 @@ func codeMain(args []string) (int, error) {
 	}
 	var found *check.Error
 	if err := o.code.Validate(set); errors.As(err, &found) {
-		return 0, fmt.Errorf("code: refused by --check: %s", strings.Join(found.Found, "; "))
+		return 0, fmt.Errorf("code: rejected by --check: %s", strings.Join(found.Found, "; "))
 	} else if err != nil {
 		return 0, err
 	}
@@ -81,10 +78,10 @@ func (c *codeOptions) read(args []string, interactive bool) error {
 	case c.given:
 		c.Source, c.Args = c.source, args
 	case len(args) == 0 || args[0] == "":
-		return errors.New("no code given; tegmen code [flags] -e CODE | FILE | - [ARG...]")
+		return errors.New("no code given: tegmen code [flags] -e CODE | FILE | - [ARG...]")
 	case args[0] == "-":
 		if interactive {
-			return errors.New("-i passes on the standard input that - reads the code from")
+			return errors.New("-i and - are mutually exclusive: both read standard input")
 		}
 		b, err := io.ReadAll(os.Stdin)
 		if err != nil {
@@ -94,7 +91,8 @@ func (c *codeOptions) read(args []string, interactive bool) error {
 	default:
 		language = languageOf(args[0])
 		if language == "" && c.Language == "" {
-			return fmt.Errorf("%s: its name does not say what language it is in; --lang %s", args[0], strings.Join(engine.Languages(), "|"))
+			return fmt.Errorf("%s: the name does not show the language: add --lang %s",
+				args[0], strings.Join(engine.Languages(), "|"))
 		}
 		b, err := os.ReadFile(args[0])
 		if err != nil {
@@ -108,7 +106,7 @@ func (c *codeOptions) read(args []string, interactive bool) error {
 	return nil
 }
 
-// checkers has the code looked at before it runs, if that is wanted.
+// checkers sets the check that --check asks for.
 func (c *codeOptions) checkers() error {
 	switch {
 	case !c.check:
@@ -117,14 +115,16 @@ func (c *codeOptions) checkers() error {
 	case c.Language == "sh" || c.Language == "bash":
 		c.Check = check.Shell
 	default:
-		return fmt.Errorf("--check knows no %s: only python, sh and bash", c.Language)
+		return fmt.Errorf("--check supports python, sh and bash, not %s", c.Language)
 	}
 	return nil
 }
 
-// languageOf guesses from the name of a file; "" where it cannot.
+// languageOf guesses from the name of a file; "" is unknown.
 func languageOf(file string) string {
-	return map[string]string{".py": "python", ".js": "node", ".mjs": "node", ".sh": "sh", ".bash": "bash"}[filepath.Ext(file)]
+	return map[string]string{
+		".py": "python", ".js": "node", ".mjs": "node", ".sh": "sh", ".bash": "bash",
+	}[filepath.Ext(file)]
 }
 
 // open makes a set of the tools that the code may call.
@@ -138,16 +138,16 @@ func (c *codeOptions) open(tools *hostTools) (*broker.Set, error) {
 
 func parseLanguage(v string) (string, error) {
 	if !slices.Contains(engine.Languages(), v) {
-		return "", fmt.Errorf("want one of %s", strings.Join(engine.Languages(), ", "))
+		return "", fmt.Errorf("use one of %s", strings.Join(engine.Languages(), ", "))
 	}
 	return v, nil
 }
 
-// parseVar takes NAME=VALUE: JSON, or what is not as text.
+// parseVar takes NAME=VALUE. A VALUE that is not JSON is text.
 func parseVar(v string, vars *map[string]any) error {
 	name, value, ok := strings.Cut(v, "=")
 	if !ok || name == "" {
-		return errors.New("want NAME=VALUE")
+		return errors.New("use NAME=VALUE")
 	}
 	if *vars == nil {
 		*vars = make(map[string]any)
@@ -162,15 +162,15 @@ func parseVar(v string, vars *map[string]any) error {
 
 func hostFile(v string) (string, error) {
 	if v == "" {
-		return "", errors.New("want a file")
+		return "", errors.New("name a file")
 	}
 	return v, nil
 }
 
-// lastByte passes output on, and knows whether its last line has an end.
+// lastByte passes output on and remembers whether it ends with a line break.
 type lastByte struct {
 	w    io.Writer
-	open bool // it has none
+	open bool // it does not
 }
 
 func (l *lastByte) Write(p []byte) (int, error) {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// completionMain prints a script from the same tables that parse commands and
-// flags, so it cannot be out of date.
+// completionMain prints a script made from the tables that parse commands and flags, so
+// it is never out of date.
 func completionMain(args []string) (int, error) {
 	if len(args) == 1 && noArguments("completion", args) == errHelp {
 		return 0, errHelp
 	}
 	if len(args) != 1 {
-		return 0, fmt.Errorf("completion: want one of bash, zsh, fish")
+		return 0, fmt.Errorf("completion: name a shell: bash, zsh or fish")
 	}
 	var names []string
 	for _, c := range commands() {
@@ -55,12 +55,12 @@ complete -F _tegmen tegmen
 			}
 		}
 	default:
-		return 0, fmt.Errorf("completion: %q is not one of bash, zsh, fish", args[0])
+		return 0, fmt.Errorf("completion: unknown shell %q: use bash, zsh or fish", args[0])
 	}
 	return 0, nil
 }
 
-// sandboxing are the commands with the flags of options.
+// sandboxing are the commands that make a sandbox.
 var sandboxing = []string{"run", "code", "shell", "plan"}
 
 func flagsOf(command string) (flags []string) {

@@ -17,18 +17,18 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// frame bounds a message to or from code, so what a tool may print.
+// frame bounds a message to or from code, and so the output of a tool.
 const frame = 8 * engine.MiB
 
 type toolFunc = func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error)
 
-// hostTools are commands of the host's that code may call.
+// hostTools are the running calls of commands on the host.
 type hostTools struct{ running sync.RWMutex }
 
-// guard makes a call one that close waits for.
-func (h *hostTools) guard(call toolFunc) toolFunc {
+// tracked makes close wait for a call.
+func (h *hostTools) tracked(call toolFunc) toolFunc {
 	return func(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
-		if !h.running.TryRLock() { // held for writing by close alone
+		if !h.running.TryRLock() { // only close holds it for writing
 			return nil, errors.New("the run is over")
 		}
 		defer h.running.RUnlock()
@@ -36,11 +36,11 @@ func (h *hostTools) guard(call toolFunc) toolFunc {
 	}
 }
 
-// close returns when nothing runs any more, and nothing will. The contexts of
-// all calls have to be done.
+// close waits for the running calls and prevents new ones. The contexts of all calls must
+// be done.
 func (h *hostTools) close() { h.running.Lock() }
 
-// hostCommand is how a tool is run.
+// hostCommand starts the program of a tool.
 type hostCommand struct {
 	path string
 	args []string
@@ -48,9 +48,9 @@ type hostCommand struct {
 	dir  string
 }
 
-// call runs the command with the arguments on its standard input. Its standard
-// output is the value: JSON, or else text. When it has ended, or the context is
-// done, what it has left in its process group is killed.
+// call runs the command with the arguments on standard input. Its standard output is the
+// value: JSON, or else text. When it has ended, or the context is done, the rest of its
+// process group is killed.
 func (c hostCommand) call(ctx context.Context, arguments json.RawMessage) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ func (c hostCommand) call(ctx context.Context, arguments json.RawMessage) (json.
 	cmd.Env, cmd.Dir = c.env, c.dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(arguments), out, tail
 	cmd.SysProcAttr = ownGroup()
-	cmd.WaitDelay = 100 * time.Millisecond // for output that is held open by what it has left
-	// By its own group: the terminal's signals are for tegmen and the guest.
+	cmd.WaitDelay = 100 * time.Millisecond // in case a process that it left holds the output open
+	// It has its own group: the terminal's signals are for tegmen and the guest.
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	if err := cmd.Start(); err != nil {
 		return nil, commandError(err.Error(), nil)
 	}
 	err := cmd.Wait()
-	_ = cmd.Cancel() // there may be nothing left
+	_ = cmd.Cancel() // the group may be empty
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -85,7 +85,7 @@ func commandError(message string, details any) *broker.Error {
 	return &broker.Error{Code: broker.CodeTool, Type: "CommandError", Message: message, Data: details}
 }
 
-// failed tells how a command ended, in its own words if it had any.
+// failed reports how a command ended, in its own words if it printed any.
 func failed(err error, tail *lastPart) error {
 	message := tail.text()
 	if message == "" {
@@ -96,24 +96,25 @@ func failed(err error, tail *lastPart) error {
 		return commandError(message, nil)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return commandError(message, map[string]any{"exit_code": 128 + int(status.Signal()), "signal": status.Signal().String()})
+		sig := status.Signal()
+		return commandError(message, map[string]any{"exit_code": 128 + int(sig), "signal": sig.String()})
 	}
 	return commandError(message, map[string]any{"exit_code": exit.ExitCode()})
 }
 
-// valueOf makes JSON of what a command has printed.
+// valueOf makes JSON from the output of a command.
 func valueOf(out []byte) (json.RawMessage, error) {
 	switch {
 	case len(out) == 0:
 		return nil, nil
 	case !utf8.Valid(out):
-		return nil, commandError("printed what is neither JSON nor text in UTF-8", nil)
+		return nil, commandError("printed neither JSON nor UTF-8 text", nil)
 	case json.Valid(out):
 		return out, nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // shells have to read it
+	enc.SetEscapeHTML(false) // shells must be able to read it
 	err := enc.Encode(strings.TrimSuffix(string(out), "\n"))
 	return b.Bytes(), err
 }
@@ -122,7 +123,7 @@ func valueOf(out []byte) (json.RawMessage, error) {
 type bounded struct {
 	b        bytes.Buffer
 	limit    int
-	full     func() // called when there is more
+	full     func() // called when the limit is exceeded
 	exceeded bool
 }
 
@@ -150,7 +151,7 @@ func (w *lastPart) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// text begins with a whole line, if there is one.
+// text begins at the start of a line, if it can.
 func (w *lastPart) text() string {
 	s := string(w.b)
 	if w.cut {

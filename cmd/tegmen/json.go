@@ -9,8 +9,8 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// jsonResult is a Result as a program would want it: times in seconds, output
-// as text. Output that is not UTF-8 is given in base64 instead.
+// jsonResult is a Result for programs: times in seconds, output as text. Output that is
+// not UTF-8 is base64.
 type jsonResult struct {
 	Outcome         engine.Outcome `json:"outcome"`
 	ExitCode        int            `json:"exit_code"`
@@ -40,8 +40,7 @@ type jsonResult struct {
 	Tools     map[string]jsonTools `json:"tools,omitempty"`
 }
 
-// jsonCall is a call of a tool. Code and error are what the guest was told, where
-// it failed.
+// jsonCall is a call of a tool. Code and error are what the guest got if it failed.
 type jsonCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -51,7 +50,7 @@ type jsonCall struct {
 	Error     string          `json:"error,omitempty"`
 }
 
-// jsonTools is what the calls of one tool came to.
+// jsonTools sums up the calls of one tool.
 type jsonTools struct {
 	Calls  int     `json:"calls"`
 	Failed int     `json:"failed"`

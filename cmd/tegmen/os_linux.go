@@ -11,8 +11,8 @@ const (
 	tcSet = unix.TCSETS
 )
 
-// ownGroup starts a command in a process group of its own. Should tegmen be
-// killed, so is the command: no thread that starts one ends before.
+// ownGroup starts a command in its own process group. The command dies with tegmen: no
+// thread that starts one ends before.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// Here is nothing that sandboxes can be made on, which engine.Open says.
+// This system has no sandboxes: engine.Open says so.
 
 var forwarded = []os.Signal{os.Interrupt}
 

@@ -13,8 +13,8 @@ import (
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
-// parseWorkspace takes DIR with options behind it. A directory may have commas in
-// its name: what is no option belongs to it.
+// parseWorkspace takes DIR followed by options. The name of a directory may contain
+// commas: everything that is not an option belongs to it.
 func parseWorkspace(v string, s *engine.Spec) error {
 	s.FS.WorkspaceMode, s.FS.Upper, s.Limits.Workspace = "", "", 0 // of one given before
 	dir := v
@@ -29,7 +29,7 @@ func parseWorkspace(v string, s *engine.Spec) error {
 		case key == "mode":
 			s.FS.WorkspaceMode = engine.WorkspaceMode(value)
 			if value != string(engine.WorkspaceDirect) && value != string(engine.WorkspaceOverlay) {
-				err = errors.New("want rw or overlay")
+				err = errors.New("use rw or overlay")
 			}
 		case key == "size":
 			s.Limits.Workspace, err = parseBytes(value)
@@ -56,12 +56,12 @@ func cutLast(v string) (before, after string, found bool) {
 
 func patchFile(v string) (string, error) {
 	if v == "" {
-		return "", errors.New("want a file, or - for standard output")
+		return "", errors.New("name a file, or use - for standard output")
 	}
 	return v, nil
 }
 
-// overlayResult is what became of a workspace with an overlay.
+// overlayResult is the outcome of a workspace with an overlay.
 type overlayResult struct {
 	changes   []workspace.Change
 	committed bool
@@ -69,9 +69,10 @@ type overlayResult struct {
 	listed    bool
 }
 
-// settle sees to what a command has changed. The sandbox ends first: nothing that it
-// left behind goes on writing. The context is done when the user insists on an end.
-func (o *options) settle(ctx context.Context, box *engine.Sandbox, res *engine.Result) error {
+// collect lists, diffs and commits what a command has changed, as the flags say. It closes
+// the sandbox first, so that nothing in it goes on writing. The context is done when the
+// user interrupts twice.
+func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.Result) error {
 	if err := box.Close(); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (o *options) settle(ctx context.Context, box *engine.Sandbox, res *engine.R
 		return nil
 	}
 	if res.Outcome != engine.OK {
-		fmt.Fprintln(os.Stderr, "tegmen: nothing was committed: the program did not end with 0")
+		fmt.Fprintln(os.Stderr, "tegmen: nothing was committed: the program did not exit with 0")
 		return nil
 	}
 	done, err := box.Commit(ctx, workspace.CommitOptions{})
@@ -104,8 +105,8 @@ func (o *options) settle(ctx context.Context, box *engine.Sandbox, res *engine.R
 	return nil
 }
 
-// writeDiff does not follow a link to where the patch goes, nor write to a file that
-// is there: its name may be in a place that programs write to.
+// writeDiff replaces the file of the patch: it neither follows a link there nor writes to
+// an existing file, since programs may write to that directory.
 func (o *options) writeDiff(ctx context.Context, box *engine.Sandbox) (err error) {
 	to := os.Stdout
 	if o.diff != "-" {
@@ -133,7 +134,7 @@ func (o *options) writeDiff(ctx context.Context, box *engine.Sandbox) (err error
 // jsonChange is a workspace.Change.
 type jsonChange struct {
 	Path       string          `json:"path,omitempty"`
-	PathBase64 []byte          `json:"path_base64,omitempty"` // of a name that is no text
+	PathBase64 []byte          `json:"path_base64,omitempty"` // of a name that is not UTF-8
 	Kind       workspace.Kind  `json:"kind"`
 	Type       workspace.Type  `json:"type"`
 	Size       int64           `json:"size"`
@@ -147,7 +148,7 @@ type jsonChangeInfo struct {
 	Mode string         `json:"mode"`
 }
 
-// addTo adds what became of the workspace to a result, if it had an overlay.
+// addTo adds the changes to a result, if the workspace had an overlay.
 func (r *overlayResult) addTo(j *jsonResult, commit bool) {
 	if !r.listed {
 		return

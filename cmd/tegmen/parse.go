@@ -26,22 +26,22 @@ func parseVolume(v string) (engine.Mount, error) {
 		parts = parts[:2]
 	}
 	if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
-		return m, fmt.Errorf("want SRC:DST[:ro]; a path with a colon goes into --mount type=bind,source=…,target=…")
+		return m, fmt.Errorf("use SRC:DST[:ro], or for paths with colons --mount type=bind,source=…,target=…")
 	}
 	m.Source, m.Target = parts[0], parts[1]
-	return m, nil
+	return m, checkPaths(m)
 }
 
-// parseMount is docker's --mount: fields separated by commas, each quoted as
-// CSV when it contains one.
+// parseMount is docker's --mount: fields separated by commas, each quoted as CSV if it
+// contains one.
 func parseMount(v string) (engine.Mount, error) {
 	var m engine.Mount
 	fields, err := csv.NewReader(strings.NewReader(v)).Read()
 	if errors.Is(err, io.EOF) {
-		return m, fmt.Errorf("want type=bind,source=…,target=…")
+		return m, fmt.Errorf("use type=bind,source=…,target=…")
 	}
 	if err != nil {
-		return m, fmt.Errorf("%w; want type=bind,source=…,target=…", err)
+		return m, fmt.Errorf("%w; use type=bind,source=…,target=…", err)
 	}
 	for _, f := range fields {
 		key, value, hasValue := strings.Cut(f, "=")
@@ -56,7 +56,7 @@ func parseMount(v string) (engine.Mount, error) {
 			m.ReadOnly = true
 			if hasValue {
 				if m.ReadOnly, err = strconv.ParseBool(value); err != nil {
-					err = fmt.Errorf("want true or false")
+					err = fmt.Errorf("use true or false")
 				}
 			}
 		case "tmpfs-size":
@@ -71,9 +71,9 @@ func parseMount(v string) (engine.Mount, error) {
 		}
 	}
 	if m.Type == "" {
-		return m, fmt.Errorf("type=bind or type=tmpfs is missing")
+		return m, fmt.Errorf("add type=bind or type=tmpfs")
 	}
-	return m, nil
+	return m, checkPaths(m)
 }
 
 // parseTmpfs is docker's --tmpfs DST[:size=…,mode=…].
@@ -81,7 +81,7 @@ func parseTmpfs(v string) (engine.Mount, error) {
 	target, opts, _ := strings.Cut(v, ":")
 	m := engine.Mount{Type: engine.MountTmpfs, Target: target}
 	if opts == "" {
-		return m, nil
+		return m, checkPaths(m)
 	}
 	for _, f := range strings.Split(opts, ",") {
 		key, value, _ := strings.Cut(f, "=")
@@ -92,24 +92,36 @@ func parseTmpfs(v string) (engine.Mount, error) {
 		case "mode":
 			m.Mode, err = parseMode(value)
 		default:
-			err = fmt.Errorf("want size= or mode=")
+			err = fmt.Errorf("use size= or mode=")
 		}
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", f, err)
 		}
 	}
-	return m, nil
+	return m, checkPaths(m)
+}
+
+func checkPaths(m engine.Mount) error {
+	switch {
+	case m.Type == engine.MountBind && m.Source == "":
+		return fmt.Errorf("name a source")
+	case m.Target == "":
+		return fmt.Errorf("name a target")
+	case path.Clean(m.Target) == "/":
+		return fmt.Errorf("use --rootfs to replace the root")
+	}
+	return nil
 }
 
 func parseMode(v string) (uint32, error) {
 	n, err := strconv.ParseUint(v, 8, 32)
 	if err != nil || n == 0 || n > 0o1777 {
-		return 0, fmt.Errorf("want octal permission bits, as 1777")
+		return 0, fmt.Errorf("use octal permission bits such as 1777")
 	}
 	return uint32(n), nil
 }
 
-// parseBytes takes docker's sizes: a number with b, k, m or g behind it.
+// parseBytes takes docker's sizes: a number with the suffix b, k, m or g.
 func parseBytes(v string) (engine.Bytes, error) {
 	num, unit := strings.ToLower(v), engine.Bytes(1)
 	if n := strings.TrimSuffix(num, "ib"); n != num { // 64MiB
@@ -125,7 +137,7 @@ func parseBytes(v string) (engine.Bytes, error) {
 	}
 	n, err := strconv.ParseInt(num, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/int64(unit) {
-		return 0, fmt.Errorf("want a size such as 64m or 2g")
+		return 0, fmt.Errorf("use a size above zero such as 64m or 2g")
 	}
 	return engine.Bytes(n) * unit, nil
 }
@@ -133,7 +145,7 @@ func parseBytes(v string) (engine.Bytes, error) {
 func parseCount(v string) (int, error) {
 	n, err := strconv.Atoi(v)
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("want a number from 1 on")
+		return 0, fmt.Errorf("use a number of 1 or more")
 	}
 	return n, nil
 }
@@ -141,7 +153,7 @@ func parseCount(v string) (int, error) {
 func parseCPUs(v string) (float64, error) {
 	n, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(n > 0) || n > 1e6 {
-		return 0, fmt.Errorf("want a number such as 1.5")
+		return 0, fmt.Errorf("use a number above zero such as 1.5")
 	}
 	return n, nil
 }
@@ -156,16 +168,16 @@ func parseTime(v string) (time.Duration, error) {
 		d, err = time.ParseDuration(v + "s")
 	}
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("want a time above zero such as 10, 1m30s, or none")
+		return 0, fmt.Errorf("use a time above zero such as 10 or 1m30s, or none")
 	}
 	return d, nil
 }
 
-// parseDevice is docker's DEVICE:RATE. What is said of one device comes together.
+// parseDevice is docker's DEVICE:RATE. It merges the limits of one device.
 func parseDevice(v string, l *engine.Limits, set func(*engine.IOLimit, string) error) error {
 	i := strings.LastIndexByte(v, ':')
 	if i <= 0 {
-		return fmt.Errorf("want DEVICE:RATE, as /dev/sda:1m")
+		return fmt.Errorf("use DEVICE:RATE, such as /dev/sda:1m")
 	}
 	device := v[:i]
 	at := slices.IndexFunc(l.IO, func(l engine.IOLimit) bool { return l.Device == device })
@@ -179,7 +191,7 @@ func parseDevice(v string, l *engine.Limits, set func(*engine.IOLimit, string) e
 func parseRequirement(v string) (engine.Requirement, error) {
 	limit, enforcer, ok := strings.Cut(v, "=")
 	if !ok {
-		return engine.Requirement{}, fmt.Errorf("want LIMIT=ENFORCER, as memory=cgroup")
+		return engine.Requirement{}, fmt.Errorf("use LIMIT=ENFORCER, such as memory=cgroup")
 	}
 	return engine.Requirement{Limit: limit, Enforcer: enforcer}, nil
 }
@@ -192,27 +204,27 @@ func parseUser(v string) (*engine.User, error) {
 	u, err1 := strconv.ParseUint(uid, 10, 32)
 	g, err2 := strconv.ParseUint(gid, 10, 32)
 	if err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("want UID or UID:GID as numbers")
+		return nil, fmt.Errorf("use UID or UID:GID, as numbers")
 	}
 	return &engine.User{UID: int(u), GID: int(g)}, nil
 }
 
-// parseUlimit is docker's --ulimit NAME=SOFT[:HARD], for one value: a soft
-// limit that the guest may raise limits nothing.
+// parseUlimit is docker's --ulimit NAME=SOFT[:HARD], with both equal: a soft limit that
+// the guest may raise limits nothing.
 func parseUlimit(v string, l *engine.Limits) error {
 	name, value, _ := strings.Cut(v, "=")
 	if soft, hard, both := strings.Cut(value, ":"); both {
 		if soft != hard {
-			return fmt.Errorf("soft and hard limit have to be the same: %s=%s", name, hard)
+			return fmt.Errorf("the soft and the hard limit must be equal: use %s=%s", name, hard)
 		}
 		value = soft
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return fmt.Errorf("want NAME=N")
+		return fmt.Errorf("use NAME=N")
 	}
 	if n == 0 && name != "core" {
-		return fmt.Errorf("%s=0 would keep every program from starting", name)
+		return fmt.Errorf("%s=0 lets no program start", name)
 	}
 	switch name {
 	case "nofile":
@@ -230,16 +242,16 @@ func parseUlimit(v string, l *engine.Limits) error {
 		l.CPUTime = time.Duration(n) * time.Second
 	case "core":
 		if n != 0 {
-			return fmt.Errorf("core is always 0")
+			return fmt.Errorf("core dumps are always off: use core=0")
 		}
 	default:
-		return fmt.Errorf("%q is not one of nofile, nproc, fsize, cpu, as, core", name)
+		return fmt.Errorf("%q is unknown: use nofile, nproc, fsize, cpu, as or core", name)
 	}
 	return nil
 }
 
-// parseEnv is docker's: NAME alone stands for the host's value, if there is
-// one.
+// parseEnv is docker's: NAME alone stands for the host's value. It reports false if the
+// host has none.
 func parseEnv(v string) (string, bool) {
 	if strings.Contains(v, "=") {
 		return v, true
@@ -266,18 +278,18 @@ func readEnvFile(name string) ([]string, error) {
 	return env, nil
 }
 
-// hostDir takes a relative path, too. An empty one is a variable that was not
-// set: it must not become the current directory.
+// hostDir makes a relative path absolute. It refuses an empty one: that is a variable
+// that was not set, and must not become the current directory.
 func hostDir(v string) (string, error) {
 	if v == "" {
-		return "", fmt.Errorf("want a directory")
+		return "", fmt.Errorf("name a directory")
 	}
 	return filepath.Abs(v)
 }
 
 func insidePath(v string) (string, error) {
 	if !path.IsAbs(v) {
-		return "", fmt.Errorf("want an absolute path")
+		return "", fmt.Errorf("use an absolute path")
 	}
 	return v, nil
 }

@@ -26,11 +26,13 @@ func TestParseMounts(t *testing.T) {
 		{parseVolume, ":/b", engine.Mount{}},
 		{parseMount, "type=bind,source=/a:b c,target=/d,readonly", bind("/a:b c", "/d", true)},
 		{parseMount, `type=bind,"source=/a,b",dst=/d,ro=false`, bind("/a,b", "/d", false)},
-		{parseMount, "type=tmpfs,target=/t,tmpfs-size=64m,tmpfs-mode=700", engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: 64 * engine.MiB, Mode: 0o700}},
+		{parseMount, "type=tmpfs,target=/t,tmpfs-size=64m,tmpfs-mode=700",
+			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: 64 * engine.MiB, Mode: 0o700}},
 		{parseMount, "source=/a,target=/b", engine.Mount{}},
 		{parseMount, `type=bind,"source=/a`, engine.Mount{}},
 		{parseTmpfs, "/t", engine.Mount{Type: engine.MountTmpfs, Target: "/t"}},
-		{parseTmpfs, "/t:size=1g,mode=1777", engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
+		{parseTmpfs, "/t:size=1g,mode=1777",
+			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
 		{parseTmpfs, "/t:exec", engine.Mount{}},
 	} {
 		got, err := c.parse(c.in)
@@ -63,10 +65,13 @@ func TestParseNumbers(t *testing.T) {
 	}
 }
 
-// FuzzFlags: whatever is passed, parsing ends in an error or in a value, never
-// in both, and never in a panic.
+// FuzzFlags: whatever is passed, parsing returns an error or a value, never both, and never
+// panics.
 func FuzzFlags(f *testing.F) {
-	for _, s := range []string{"/a:/b:ro", "type=bind,source=/a,target=/b", "/t:size=1m,mode=700", "nofile=5:5", "64MiB", "1m30s", "5:6", "A=b", `"`, "type=tmpfs,target=/,tmpfs-size=9999999999999999999"} {
+	for _, s := range []string{
+		"/a:/b:ro", "type=bind,source=/a,target=/b", "/t:size=1m,mode=700", "nofile=5:5", "64MiB", "1m30s", "5:6", "A=b",
+		`"`, "type=tmpfs,target=/,tmpfs-size=9999999999999999999",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -83,7 +88,7 @@ func FuzzFlags(f *testing.F) {
 		m, err = parseMount(s)
 		check("mount", m, err)
 		if err == nil {
-			_ = engine.Spec{FS: engine.FS{Mounts: []engine.Mount{m}}}.Validate() // may refuse, may not panic
+			_ = engine.Spec{FS: engine.FS{Mounts: []engine.Mount{m}}}.Validate() // may refuse, must not panic
 		}
 		m, err = parseTmpfs(s)
 		check("tmpfs", m, err)
@@ -102,7 +107,7 @@ func FuzzFlags(f *testing.F) {
 			t.Errorf("user %q: %v, %v", s, u, err)
 		}
 		var l engine.Limits
-		_ = parseUlimit(s, &l) // may refuse, may not panic
+		_ = parseUlimit(s, &l) // may refuse, must not panic
 		if err := (engine.Spec{Limits: l}).Validate(); err != nil && l.Files >= 4 {
 			t.Errorf("ulimit %q: %v", s, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/engine"
@@ -21,10 +22,10 @@ func runMain(args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) == 0 || args[0] == "" {
-		return 0, fmt.Errorf("run: no program given; tegmen run [flags] [--] PROGRAM [ARG...]")
+		return 0, fmt.Errorf("run: no program given: tegmen run [flags] [--] PROGRAM [ARG...]")
 	}
 	if o.tty && !isTerminal(os.Stdin) {
-		return 0, fmt.Errorf("run: -t needs a terminal, and standard input is none")
+		return 0, fmt.Errorf("run: -t needs a terminal, but standard input is not one")
 	}
 	res, err := o.run(func(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
 		return box.CommandContext(ctx, args[0], args[1:]...), nil
@@ -35,14 +36,18 @@ func runMain(args []string) (int, error) {
 	return o.report(res)
 }
 
-// run runs a command in a sandbox of its own.
-func (o *options) run(command func(context.Context, *engine.Sandbox) (*engine.Cmd, error)) (*engine.Result, error) {
-	// One sandbox, so nothing is kept for a second, and the main thread will do.
+// newCommand makes the command that a sandbox is to run.
+type newCommand func(context.Context, *engine.Sandbox) (*engine.Cmd, error)
+
+// run runs one command in a new sandbox.
+func (o *options) run(command newCommand) (*engine.Result, error) {
+	// There is only one sandbox: keep nothing for a second, and start it on the main thread.
 	host, err := o.host()
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.Open(engine.Options{Host: &host, NoTemplates: true, CallersThread: true, SystemdScope: o.scope})
+	opts := engine.Options{Host: &host, NoTemplates: true, CallersThread: true, SystemdScope: o.scope}
+	eng, err := engine.Open(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +55,7 @@ func (o *options) run(command func(context.Context, *engine.Sandbox) (*engine.Cm
 	return res, errors.Join(err, eng.Close())
 }
 
-// host is this machine, with the cgroup that was asked for.
+// host is this machine with the cgroup of --cgroup-parent.
 func (o *options) host() (engine.Host, error) {
 	host, err := engine.ProbeHost()
 	if err == nil && o.parent != "" {
@@ -62,7 +67,7 @@ func (o *options) host() (engine.Host, error) {
 	return host, err
 }
 
-func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engine.Sandbox) (*engine.Cmd, error)) (*engine.Result, error) {
+func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	box, err := eng.Start(ctx, o.spec)
@@ -71,7 +76,8 @@ func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engin
 		return nil, err
 	}
 	if box.Plan().Level == engine.LevelNone {
-		fmt.Fprintln(os.Stderr, "tegmen: warning: no isolation:", lost(box.Plan().Dropped, engine.ProtectIsolation))
+		why := lost(box.Plan().Dropped, engine.ProtectIsolation)
+		fmt.Fprintln(os.Stderr, "tegmen: warning: no isolation:", why)
 	}
 	cmd, err := command(ctx, box)
 	if err != nil {
@@ -84,10 +90,10 @@ func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engin
 	}
 	defer restore()
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, forwarded...) // from here on they are the command's, not ours
+	signal.Notify(signals, forwarded...) // from here on the command gets them, not tegmen
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, o.startError(err)
 	}
 	stop := forward(signals, cmd, cancel)
 	defer stop()
@@ -98,13 +104,12 @@ func (o *options) runIn(eng *engine.Engine, command func(context.Context, *engin
 	}
 	if err == nil && o.spec.FS.WorkspaceMode == engine.WorkspaceOverlay {
 		restore()
-		err = o.settle(ctx, box, res)
+		err = o.collect(ctx, box, res)
 	}
 	return res, err
 }
 
-// stdio connects the command to ours; the result undoes what it did to the
-// terminal.
+// stdio connects the command to this process. restore undoes the changes to the terminal.
 func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
 	restore = func() {}
 	if o.interactive {
@@ -162,8 +167,8 @@ func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFun
 	return func() { close(done) }
 }
 
-// accepted tells whether the flags have made do without a protection. What a
-// system never has, and nobody has asked for, is for plan and --json to tell.
+// accepted reports whether the flags allow running without a protection. Only plan and
+// --json list what this system never has and no flag mentions.
 func (o *options) accepted(level engine.Level, what engine.Protection) bool {
 	return slices.Contains(o.spec.Degrade, what) || o.spec.AllowNoIsolation && level == engine.LevelLandlock
 }
@@ -177,8 +182,8 @@ func lost(dropped []engine.Dropped, what engine.Protection) string {
 	return ""
 }
 
-// report prints the result, if that is wanted, and what a shell cannot see from
-// the exit code, and gives that.
+// report prints the result with --json, prints what the exit code does not tell, and
+// returns the exit code.
 func (o *options) report(res *engine.Result) (int, error) {
 	if o.json {
 		if err := o.printJSON(os.Stdout, res); err != nil {
@@ -199,38 +204,39 @@ func (o *options) report(res *engine.Result) (int, error) {
 	say := func(what string) { fmt.Fprintln(os.Stderr, "tegmen: "+what) }
 	switch res.Outcome {
 	case engine.Timeout:
-		say("killed: the time limit was reached")
+		say("killed: time limit exceeded")
 		return exitTimeout, nil
 	case engine.CPU:
-		say("killed: the CPU time limit was reached")
+		say("killed: CPU time limit exceeded")
 	case engine.OOM:
-		say("killed: the memory limit was reached")
-		return exitKilled, nil // also when a child was killed, and the program went on
+		say("killed: memory limit exceeded")
+		return exitKilled, nil // even if only a child was killed and the program continued
 	case engine.OOMHost:
-		say("killed: the machine, or a cgroup around this one, has no memory left")
+		say("killed: the machine, or a cgroup around this one, is out of memory")
 	case engine.Pids:
-		say("refused: more processes than the limit allows")
+		say("refused: process limit exceeded")
 	case engine.Disk:
-		say("killed: more was written to the workspace than the limit allows")
+		say("killed: workspace size limit exceeded")
 	case engine.Output:
-		say("killed: it wrote more than is read")
+		say("killed: output limit exceeded")
 	case engine.Lost:
 		say("killed: its sandbox was ended from outside")
 	case engine.ToolCalls:
-		say("refused: more calls of tools than the limit allows")
+		say("refused: tool call limit exceeded")
 	}
 	return res.ExitCode, nil
 }
 
 func explain(box *engine.Sandbox, res *engine.Result) {
 	line := func(what string, t engine.Timing) {
-		fmt.Fprintf(os.Stderr, "tegmen: %-8s %8.3f ms: namespaces %.3f, mounts %.3f, confine %.3f, exec %.3f\n", what,
-			ms(t.Total.Nanoseconds()), ms(t.Namespaces.Nanoseconds()), ms(t.Mounts.Nanoseconds()), ms(t.Confine.Nanoseconds()), ms(t.Exec.Nanoseconds()))
+		fmt.Fprintf(os.Stderr,
+			"tegmen: %-8s %8.3f ms: namespaces %.3f, mounts %.3f, confine %.3f, exec %.3f\n", what,
+			ms(t.Total), ms(t.Namespaces), ms(t.Mounts), ms(t.Confine), ms(t.Exec))
 	}
 	line("sandbox", box.Timing())
 	line("command", res.Timing)
 	fmt.Fprintf(os.Stderr, "tegmen: ran for  %8.3f ms: user %.3f, system %.3f; %s resident at most\n",
-		ms(res.Usage.Wall.Nanoseconds()), ms(res.Usage.User.Nanoseconds()), ms(res.Usage.System.Nanoseconds()), res.Usage.MaxRSS)
+		ms(res.Usage.Wall), ms(res.Usage.User), ms(res.Usage.System), res.Usage.MaxRSS)
 }
 
-func ms(ns int64) float64 { return float64(ns) / 1e6 }
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }

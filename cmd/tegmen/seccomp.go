@@ -17,9 +17,9 @@ func parseSecurityOpt(v string, s *engine.Seccomp) error {
 	key, value, _ := strings.Cut(v, "=")
 	switch {
 	case key == "no-new-privileges" && (value == "" || value == "true"):
-		return nil // always
+		return nil // it is always on
 	case key != "seccomp" || value == "":
-		return fmt.Errorf("want seccomp=PROFILE, with one of %s, or the file of a policy", strings.Join(profileNames(), ", "))
+		return fmt.Errorf("use seccomp=PROFILE: %s, or the file of a policy", strings.Join(profileNames(), ", "))
 	case value == "unconfined": // docker's word
 		value = engine.SeccompOff
 	}
@@ -37,7 +37,7 @@ func profileNames() []string { return append(seccomp.Names(), engine.SeccompOff)
 func readPolicy(file string) (*seccomp.Policy, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(file, "./") {
-		return nil, fmt.Errorf("no profile %q: there are %s", file, strings.Join(profileNames(), ", "))
+		return nil, fmt.Errorf("unknown profile %q: use one of %s", file, strings.Join(profileNames(), ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func readPolicy(file string) (*seccomp.Policy, error) {
 	return p, nil
 }
 
-const seccompUsage = "want show [PROFILE], explain CALL [PROFILE] or check FILE"
+const seccompUsage = "use show [PROFILE], explain CALL [PROFILE] or check FILE"
 
 func seccompMain(args []string) (int, error) {
 	if len(args) > 0 {
@@ -73,7 +73,7 @@ func seccompMain(args []string) (int, error) {
 	return 0, fmt.Errorf("seccomp: %s", seccompUsage)
 }
 
-// withProfile calls f with the profile that args[at] names, or the default one.
+// withProfile calls f with the profile named by args[at], or with the default one.
 func withProfile(args []string, at int, f func(*seccomp.Profile) error) error {
 	name := "default"
 	switch {
@@ -119,7 +119,7 @@ func seccompCheck(file string) error {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	if unknown := p.Unknown(); len(unknown) > 0 {
-		fmt.Printf("%s: without effect, since of other machines or unknown: %s\n", file, strings.Join(unknown, " "))
+		fmt.Printf("%s: no effect on this machine, or unknown: %s\n", file, strings.Join(unknown, " "))
 	}
 	host, err := engine.ProbeHost()
 	if err != nil {

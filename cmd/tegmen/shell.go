@@ -16,16 +16,16 @@ func shellMain(args []string) (int, error) {
 		return 0, err
 	}
 	if len(args) > 0 {
-		return 0, fmt.Errorf("shell: takes no program; that is tegmen run")
+		return 0, fmt.Errorf("shell: takes no program: use tegmen run")
 	}
 	if !isTerminal(os.Stdin) {
-		return 0, fmt.Errorf("shell: needs a terminal, and standard input is none")
+		return 0, fmt.Errorf("shell: needs a terminal, but standard input is not one")
 	}
 	o.interactive, o.tty = true, true
 	if o.spec.Limits.Wall == 0 {
-		o.spec.Limits.Wall = engine.Unlimited // whoever sits there will end it
+		o.spec.Limits.Wall = engine.Unlimited // the user ends it
 	}
-	// Every shell replaces $PWD in it; one of the user's own comes later and wins.
+	// Every shell expands $PWD in it. A PS1 given by --env comes later and wins.
 	o.spec.Env = append([]string{"PS1=" + prompt(o.spec.Name)}, o.spec.Env...)
 	res, err := o.run(pickShell)
 	if err != nil {
@@ -42,8 +42,7 @@ func prompt(name string) string {
 	return "[" + name + "] $PWD $ "
 }
 
-// pickShell prefers bash, without the settings of people whose home this is not:
-// they would replace the prompt.
+// pickShell prefers bash, without startup files: they would replace the prompt.
 func pickShell(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
 	var none *engine.ExecError
 	_, err := box.CommandContext(ctx, "bash", "-c", ":").Run()

@@ -17,21 +17,20 @@ import (
 	"github.com/tegmen-dev/tegmen/broker"
 )
 
-// hostTool is a command of the host's that code may call, as a file of tools
-// describes it.
+// hostTool describes, in a file of tools, a command on the host that code may call.
 type hostTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Schema      json.RawMessage `json:"schema"`  // of the arguments; none accepts all
-	Command     []string        `json:"command"` // a relative path starts from the file's directory
-	Dir         string          `json:"cwd"`     // likewise; none is tegmen's own
-	Env         []string        `json:"env"`     // "NAME", of tegmen's own, or "NAME=value"
-	Timeout     string          `json:"timeout"` // as of --timeout; none is --tool-timeout
+	Schema      json.RawMessage `json:"schema"`  // of the arguments; without one all are accepted
+	Command     []string        `json:"command"` // a relative path starts at the file's directory
+	Dir         string          `json:"cwd"`     // likewise; "" is tegmen's directory
+	Env         []string        `json:"env"`     // "NAME", with tegmen's value, or "NAME=value"
+	Timeout     string          `json:"timeout"` // as for --timeout; "" means --tool-timeout
 
 	timeout time.Duration
 }
 
-// toolField says what each field is to be, for whoever wrote something else.
+// toolField is the type of each field, for messages.
 var toolField = map[string]string{
 	"name": "a string", "description": "a string", "command": "a list of strings", "timeout": "a string such as 5s",
 	"env": "a list of strings", "cwd": "a string", "tools": "a list",
@@ -39,11 +38,10 @@ var toolField = map[string]string{
 
 const toolsForm = `[{"name": …, "command": […]}, …] or {"tools": […]}`
 
-// envEntry is what asks for a variable.
+// envEntry matches NAME and NAME=value.
 var envEntry = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=|$)`)
 
-// parseTools reads a file of tools: a list of them, or an object with the list
-// as tools.
+// parseTools reads a file of tools: a list, or an object with the list in its field tools.
 func parseTools(b []byte) ([]hostTool, error) {
 	var file struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -56,14 +54,14 @@ func parseTools(b []byte) ([]hostTool, error) {
 	}
 	var single hostTool
 	if err != nil && json.Unmarshal(b, &single) == nil && (single.Name != "" || single.Command != nil) {
-		return nil, fmt.Errorf("one tool without a list; want %s", toolsForm)
+		return nil, fmt.Errorf("one tool outside a list: use %s", toolsForm)
 	}
 	if err != nil {
 		return nil, err
 	}
 	list := file.Tools
 	if list == nil {
-		return nil, fmt.Errorf("no tools; want %s", toolsForm)
+		return nil, fmt.Errorf("no tools: use %s", toolsForm)
 	}
 	tools := make([]hostTool, len(list))
 	for i, one := range list {
@@ -74,12 +72,12 @@ func parseTools(b []byte) ([]hostTool, error) {
 	return tools, nil
 }
 
-// titleOf names a tool to people, also one that cannot be read otherwise.
+// titleOf names a tool in messages, even if the rest of it cannot be read.
 func titleOf(b []byte, i int) string {
 	var t struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(b, &t) // what is wrong with it is told elsewhere
+	_ = json.Unmarshal(b, &t) // the caller reports what is wrong
 	if t.Name != "" {
 		return fmt.Sprintf("tool %q", t.Name)
 	}
@@ -103,7 +101,7 @@ func (t *hostTool) parse(b []byte) error {
 	}
 	for _, e := range t.Env {
 		if !envEntry.MatchString(e) {
-			return fmt.Errorf("env: %q: want NAME or NAME=value", e)
+			return fmt.Errorf("env: %q: use NAME or NAME=value", e)
 		}
 	}
 	if t.Timeout != "" {
@@ -117,16 +115,16 @@ func (t *hostTool) parse(b []byte) error {
 	}
 	var schema map[string]json.RawMessage
 	if err := json.Unmarshal(t.Schema, &schema); err != nil || schema == nil {
-		return fmt.Errorf("schema: want an object")
+		return fmt.Errorf("schema: must be an object")
 	}
 	if kind, ok := schema["type"]; ok && string(kind) != `"object"` {
-		return fmt.Errorf(`schema: arguments are an object: "type": "object"`)
+		return fmt.Errorf(`schema: arguments are an object: use "type": "object"`)
 	}
 	return nil
 }
 
-// strict decodes JSON that has no fields but those of v, and says in our words
-// what is wrong with it.
+// strict decodes JSON, refuses fields that v does not have, and reports errors by line and
+// field.
 func strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -136,18 +134,18 @@ func strict(b []byte, v any) error {
 	switch {
 	case err == nil && len(bytes.TrimSpace(b[d.InputOffset():])) > 0:
 		rest := bytes.TrimLeft(b[d.InputOffset():], " \t\r\n")
-		return fmt.Errorf("line %d: something after its end", lineOf(b, int64(len(b)-len(rest))))
+		return fmt.Errorf("line %d: unexpected text after the end", lineOf(b, int64(len(b)-len(rest))))
 	case err == nil && bytes.Equal(bytes.TrimSpace(b), []byte("null")):
-		return errors.New("want more than null")
+		return errors.New("must not be null")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("line %d: the file ends too early", lineOf(b, int64(len(bytes.TrimRight(b, " \t\r\n")))))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: %w", lineOf(b, syntax.Offset), err)
 	case errors.As(err, &kind):
 		if want, ok := toolField[kind.Field]; ok {
-			return fmt.Errorf("%s: want %s; found: %s", kind.Field, want, kind.Value)
+			return fmt.Errorf("%s: must be %s, not %s", kind.Field, want, kind.Value)
 		}
-		return fmt.Errorf("%s where none belongs", kind.Value)
+		return fmt.Errorf("unexpected %s", kind.Value)
 	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -158,7 +156,7 @@ func lineOf(b []byte, offset int64) int {
 	return 1 + bytes.Count(b[:min(int(offset), len(b))], []byte("\n"))
 }
 
-// open adds the tools of files to a set. Each has a program and a directory.
+// open adds the tools of files to a set, after looking up their programs and directories.
 func (h *hostTools) open(set *broker.Set, files []string) error {
 	from := make(map[string]string)
 	for _, file := range files {
@@ -172,7 +170,7 @@ func (h *hostTools) open(set *broker.Set, files []string) error {
 		}
 		for _, t := range tools {
 			if other, ok := from[t.Name]; ok {
-				return fmt.Errorf("%s: tool %q: is in %s, too", file, t.Name, other)
+				return fmt.Errorf("%s: tool %q: already defined in %s", file, t.Name, other)
 			}
 			from[t.Name] = file
 			call, err := h.function(t, filepath.Dir(file))
@@ -189,7 +187,7 @@ func (h *hostTools) open(set *broker.Set, files []string) error {
 	return nil
 }
 
-// broken is what the broker has against a tool.
+// broken reports why the broker refuses a tool.
 func broken(t broker.Tool) error {
 	set := new(broker.Set)
 	set.AddRaw(t)
@@ -220,7 +218,7 @@ func (h *hostTools) function(t hostTool, dir string) (call toolFunc, err error) 
 	}
 	name := t.Command[0]
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
-		// The command starts in a directory of its own.
+		// The command starts in a directory that may differ.
 		if name, err = filepath.Abs(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
@@ -230,18 +228,18 @@ func (h *hostTools) function(t hostTool, dir string) (call toolFunc, err error) 
 		if errors.As(err, &missing) {
 			err = missing.Err
 		}
-		if errors.As(err, &at) { // it has the path, too
+		if errors.As(err, &at) { // it repeats the path
 			err = at.Err
 		}
 		return nil, fmt.Errorf("command: %s: %w", name, err)
 	}
-	return h.guard(c.call), nil
+	return h.tracked(c.call), nil
 }
 
-// hostEnv is what a tool finds in its environment: what programs cannot do
-// without, and what it asks for.
+// hostEnv is a tool's environment: the variables that programs need, and those that it
+// asks for.
 func hostEnv(asked []string) []string {
-	env := []string{} // nil would be all of ours
+	env := []string{} // nil would pass on all of tegmen's
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		if name == "PATH" || name == "HOME" || name == "TMPDIR" || name == "LANG" || strings.HasPrefix(name, "LC_") {

@@ -17,36 +17,42 @@ func TestParseTools(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want []hostTool
-		err  string // in it
+		err  string // a part of it
 	}{
 		{`[]`, []hostTool{}, ""},
 		{` {"tools": [] } `, []hostTool{}, ""},
 		{`[{"name":"a","command":["true"]}]`, []hostTool{{Name: "a", Command: run}}, ""},
-		{`{"tools":[{"name":"n.a","description":"d","command":["true"],"schema":{"type":"object"},"timeout":"1m","env":["A","B=c"],"cwd":"x"}]}`,
-			[]hostTool{{Name: "n.a", Description: "d", Command: run, Schema: []byte(`{"type":"object"}`), Timeout: "1m", Env: []string{"A", "B=c"}, Dir: "x", timeout: time.Minute}}, ""},
-		{`[{"name":"a","command":["true"],"timeout":"none"}]`, []hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.Unlimited}}, ""},
+		{`{"tools":[{"name":"n.a","description":"d","command":["true"],"schema":{"type":"object"},` +
+			`"timeout":"1m","env":["A","B=c"],"cwd":"x"}]}`,
+			[]hostTool{{
+				Name: "n.a", Description: "d", Command: run, Schema: []byte(`{"type":"object"}`),
+				Timeout: "1m", Env: []string{"A", "B=c"}, Dir: "x", timeout: time.Minute,
+			}}, ""},
+		{`[{"name":"a","command":["true"],"timeout":"none"}]`,
+			[]hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.Unlimited}}, ""},
 		{"", nil, "no tools"},
 		{"[\n{]", nil, "line 2: "},
-		{"[]\n\n[]", nil, "line 3: something after its end"},
+		{"[]\n\n[]", nil, "line 3: unexpected text after the end"},
 		{`{"tools":null}`, nil, "no tools"},
-		{`{"tools":{}}`, nil, "tools: want a list; found: object"},
-		{`[null]`, nil, "tool 1: want more than null"},
+		{`{"tools":{}}`, nil, "tools: must be a list, not object"},
+		{`[null]`, nil, "tool 1: must not be null"},
 		{`[{"name":"a","command":["true"]},{"name":"b","command":["true"],"x":1}]`, nil, `tool "b": unknown field "x"`},
-		{`[{"name":7,"command":["true"]}]`, nil, "tool 1: name: want a string; found: number"},
-		{`[{"name":"a","command":[1]}]`, nil, `tool "a": command: want a list of strings; found: number`},
+		{`[{"name":7,"command":["true"]}]`, nil, "tool 1: name: must be a string, not number"},
+		{`[{"name":"a","command":[1]}]`, nil, `tool "a": command: must be a list of strings, not number`},
 		{`[{"name":"a","command":[""]}]`, nil, `tool "a": no command`},
 		{`[{"name":"a","command":["true","\u0000"]}]`, nil, "NUL"},
-		{`[{"name":"a","command":["true"],"schema":null}]`, nil, "schema: want an object"},
-		{`[{"name":"a","command":["true"],"schema":[]}]`, nil, "schema: want an object"},
+		{`[{"name":"a","command":["true"],"schema":null}]`, nil, "schema: must be an object"},
+		{`[{"name":"a","command":["true"],"schema":[]}]`, nil, "schema: must be an object"},
 		{`[{"name":"a","command":["true"],"schema":{"type":"string"}}]`, nil, "schema: arguments are an object"},
-		{`[{"name":"a","command":["true"],"timeout":5}]`, nil, "timeout: want a string such as 5s"},
+		{`[{"name":"a","command":["true"],"timeout":5}]`, nil, "timeout: must be a string such as 5s"},
 		{`[{"name":"a","command":["true"],"timeout":"-5s"}]`, nil, "timeout: "},
 		{`[{"name":"a","command":["true"],"env":["=b"]}]`, nil, "env: "},
-		{`[{"name":"a","command":["true"],"env":["A B"]}]`, nil, `env: "A B": want NAME or NAME=value`},
-		{`[{"name":"a","command":["true"],"env":["A","A-B=c"]}]`, nil, `env: "A-B=c": want NAME or NAME=value`},
+		{`[{"name":"a","command":["true"],"env":["A B"]}]`, nil, `env: "A B": use NAME or NAME=value`},
+		{`[{"name":"a","command":["true"],"env":["A","A-B=c"]}]`, nil, `env: "A-B=c": use NAME or NAME=value`},
 		{`[{"name":"a","command":["true"],"env":["1A=c"]}]`, nil, `env: "1A=c": `},
-		{`[{"name":"a","command":["true"],"env":["_a1=ä b=c"]}]`, []hostTool{{Name: "a", Command: run, Env: []string{"_a1=ä b=c"}}}, ""},
-		{`{"description":"d","command":["true"],"name":"a"}`, nil, `one tool without a list; want [{"name"`},
+		{`[{"name":"a","command":["true"],"env":["_a1=ä b=c"]}]`,
+			[]hostTool{{Name: "a", Command: run, Env: []string{"_a1=ä b=c"}}}, ""},
+		{`{"description":"d","command":["true"],"name":"a"}`, nil, `one tool outside a list: use [{"name"`},
 		{"[\n{\"name\": \n\n", nil, "line 2: the file ends too early"},
 	} {
 		got, err := parseTools([]byte(c.in))
@@ -60,7 +66,7 @@ func TestParseTools(t *testing.T) {
 	}
 }
 
-// Paths of a file of tools start where the file is, whatever names it.
+// Relative paths in a file of tools start at the file, however it is named.
 func TestToolPaths(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "sub", "wd"), 0o755); err != nil {
@@ -75,7 +81,9 @@ func TestToolPaths(t *testing.T) {
 		}
 	}
 	want := `"` + dir + "/sub/tool " + dir + `/sub/wd"`
-	for cwd, file := range map[string]string{"/": dir + "/sub/tools.json", dir: "sub/tools.json", dir + "/sub": "tools.json", dir + "/sub/wd": "../tools.json"} {
+	for cwd, file := range map[string]string{
+		"/": dir + "/sub/tools.json", dir: "sub/tools.json", dir + "/sub": "tools.json", dir + "/sub/wd": "../tools.json",
+	} {
 		t.Chdir(cwd)
 		tools, set := new(hostTools), new(broker.Set)
 		if err := tools.open(set, []string{file}); err != nil {
@@ -122,13 +130,16 @@ func TestLastPart(t *testing.T) {
 	}
 }
 
-// FuzzTools: a file of tools ends in an error of one line, or in tools that
-// could be run, if there are such programs.
+// FuzzTools: a file of tools gives an error of one line, or tools that can be run if their
+// programs exist.
 func FuzzTools(f *testing.F) {
 	for _, s := range []string{
-		`[{"name":"a","command":["true"]}]`, `{"tools":[{"name":"n.a","command":["true"],"schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^a+$"}}}}]}`,
+		`[{"name":"a","command":["true"]}]`,
+		`{"tools":[{"name":"n.a","command":["true"],` +
+			`"schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^a+$"}}}}]}`,
 		`[{"name":"a","command":["true"],"timeout":"5s","env":["A","B=c"],"cwd":"x","description":"d"}]`,
-		`{"tools":null}`, `[null]`, `[{"schema":{"$ref":"#/a"}}]`, "[\n{]", `[{"name":"a","name":1}]`, `[{"NAME":"a","Command":["x"]}]`, `[] []`,
+		`{"tools":null}`, `[null]`, `[{"schema":{"$ref":"#/a"}}]`, "[\n{]", `[{"name":"a","name":1}]`,
+		`[{"NAME":"a","Command":["x"]}]`, `[] []`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -141,10 +152,12 @@ func FuzzTools(f *testing.F) {
 			return
 		}
 		for _, tool := range tools {
-			if tool.Name == "" || len(tool.Command) == 0 || tool.Command[0] == "" || tool.timeout < 0 || (tool.timeout == 0) != (tool.Timeout == "") {
+			complete := tool.Name != "" && len(tool.Command) > 0 && tool.Command[0] != ""
+			if !complete || tool.timeout < 0 || (tool.timeout == 0) != (tool.Timeout == "") {
 				t.Errorf("%q: %+v", b, tool)
 			}
-			_ = broken(broker.Tool{Name: tool.Name, Schema: tool.Schema, Call: new(hostTools).guard(hostCommand{}.call)}) // may refuse, may not panic
+			call := new(hostTools).tracked(hostCommand{}.call)
+			_ = broken(broker.Tool{Name: tool.Name, Schema: tool.Schema, Call: call}) // may refuse, must not panic
 		}
 	})
 }

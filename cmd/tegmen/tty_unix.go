@@ -11,8 +11,10 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// forwarded are the signals that the command gets in our place.
-var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+// forwarded are the signals that the command gets in place of tegmen.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+}
 
 const sigWinch = syscall.SIGWINCH
 
@@ -29,7 +31,7 @@ func terminalSize(f *os.File) (engine.WindowSize, error) {
 	return engine.WindowSize{Rows: w.Row, Cols: w.Col}, nil
 }
 
-// rawMode passes every key on to the guest's terminal, which handles them.
+// rawMode passes every key on: the guest's terminal handles them.
 func rawMode(f *os.File) (restore func(), err error) {
 	fd := int(f.Fd())
 	old, err := unix.IoctlGetTermios(fd, tcGet)
@@ -45,7 +47,7 @@ func rawMode(f *os.File) (restore func(), err error) {
 	if err := unix.IoctlSetTermios(fd, tcSet, &raw); err != nil {
 		return func() {}, err
 	}
-	return func() { _ = unix.IoctlSetTermios(fd, tcSet, old) }, nil // we are leaving
+	return func() { _ = unix.IoctlSetTermios(fd, tcSet, old) }, nil // tegmen is about to exit
 }
 
 func killGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

@@ -18,7 +18,7 @@ func versionMain(args []string) (int, error) {
 	return 0, nil
 }
 
-// noArguments is for commands that take none but a request for help.
+// noArguments refuses all arguments except a request for help.
 func noArguments(name string, args []string) error {
 	switch {
 	case len(args) == 0:

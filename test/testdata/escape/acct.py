@@ -1,5 +1,5 @@
 # what: acct: process accounting
-# stops: writing to files of the host by the kernel's hand
+# stops: having the kernel write to files of the host
 # row: kernel entry
 # outside: EPERM ENOSYS (takes root)
 # inside: SIGSYS

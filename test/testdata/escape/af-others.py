@@ -1,5 +1,5 @@
 # what: every other family of sockets
-# stops: code that loads itself into the kernel when it is asked for
+# stops: kernel modules that are loaded on demand
 # row: sockets
 # outside: ok EINVAL EPERM ESOCKTNOSUPPORT
 # inside: EAFNOSUPPORT

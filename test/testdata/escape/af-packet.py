@@ -1,4 +1,4 @@
-# what: AF_PACKET in a network namespace of one's own
+# what: AF_PACKET in a private network namespace
 # stops: CVE-2016-8655, CVE-2017-7308, CVE-2020-14386
 # row: sockets
 # outside: ok EINVAL (a kernel without it)

@@ -1,5 +1,5 @@
 # what: AF_VSOCK: the hypervisor
-# stops: services of the machine that hosts this one; CVE-2021-26708
+# stops: services of the hypervisor; CVE-2021-26708
 # row: sockets
 # outside: ok EINVAL (a kernel without it)
 # inside: EAFNOSUPPORT

@@ -1,4 +1,4 @@
-# what: AF_XDP in a network namespace of one's own
+# what: AF_XDP in a private network namespace
 # stops: bugs of a rare family
 # row: sockets
 # outside: ok EINVAL (a kernel without it)

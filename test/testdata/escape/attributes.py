@@ -1,5 +1,5 @@
 # what: the mode and the times of a file of the host that belongs to the account
-# stops: a private key that others can read then
+# stops: a private key that others can then read
 # row: files
 # outside: ok
 # inside: ENOENT

@@ -1,4 +1,4 @@
-# what: bpf, with a size that is refused first
+# what: bpf, with an invalid size
 # stops: eBPF verifier bugs (CVE-2021-3490, CVE-2022-23222)
 # row: kernel interfaces
 # outside: E2BIG

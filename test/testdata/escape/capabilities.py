@@ -3,7 +3,7 @@
 # row: privileges
 # outside: ok
 # inside: none
-# landlock: ok none (not stopped: an ordinary user cannot empty the bounding set, which is of no use)
+# landlock: ok none (not stopped: an ordinary user cannot empty the bounding set, which is of no use to a guest)
 
 from lib.probe import *
 

@@ -1,4 +1,4 @@
-# what: settimeofday, clock_settime from nowhere; clock_adjtime, adjtimex
+# what: settimeofday, clock_settime with an invalid address; clock_adjtime, adjtimex
 # stops: changing the machine's time
 # row: kernel interfaces
 # outside: ok EFAULT

@@ -1,4 +1,4 @@
-# what: CLONE_PARENT: a child that the parent has not asked for
+# what: CLONE_PARENT: a child that its parent did not start
 # stops: a zombie of the host process, which keeps the sandbox from ending
 # row: namespaces and mounts
 # outside: ok

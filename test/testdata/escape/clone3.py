@@ -1,5 +1,5 @@
 # what: clone3 without any namespace
-# stops: flags in memory, where no filter sees them; libraries go back to clone
+# stops: flags in memory, where no filter sees them; libraries fall back to clone
 # row: namespaces and mounts
 # outside: ok
 # inside: ENOSYS

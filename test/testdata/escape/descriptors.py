@@ -1,4 +1,4 @@
-# what: descriptors that were not given
+# what: inherited descriptors
 # stops: CVE-2024-21626, CVE-2016-9962; go-judge's leaks between forks
 # row: files
 # outside: ok

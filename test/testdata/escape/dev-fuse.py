@@ -1,5 +1,5 @@
 # what: /dev/fuse, /dev/net/tun
-# stops: file systems and networks of the guest's own
+# stops: file systems and networks made by the guest
 # row: devices, /proc and /sys
 # outside: ok
 # inside: ENOENT

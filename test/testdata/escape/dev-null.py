@@ -1,5 +1,5 @@
-# what: what /dev/null is
-# stops: CVE-2025-31133: masking with a /dev/null that is something else
+# what: the type of /dev/null
+# stops: CVE-2025-31133: masking with a fake /dev/null
 # row: devices, /proc and /sys
 # outside: device
 # inside: device

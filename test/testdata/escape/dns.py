@@ -1,5 +1,5 @@
-# what: a question to a name server on the host: is it answered
-# stops: NVIDIA/OpenShell#1169: data in names that are asked for
+# what: a DNS query to a server on the host
+# stops: NVIDIA/OpenShell#1169: data smuggled out in queried names
 # row: services of the host
 # outside: ok
 # inside: ECONNREFUSED

@@ -1,5 +1,5 @@
 # what: a 32-bit program
-# stops: filters that know one table of numbers only
+# stops: filters that check only one table of system calls
 # row: kernel entry
 # outside: ok
 # inside: SIGSYS

@@ -1,5 +1,5 @@
 # what: a system call by its x32 number
-# stops: CVE-2014-0038; filters that know one table of numbers only
+# stops: CVE-2014-0038; filters that check only one table of system calls
 # row: kernel entry
 # outside: ok ENOSYS (few kernels have x32)
 # inside: SIGSYS

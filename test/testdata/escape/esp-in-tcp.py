@@ -1,4 +1,4 @@
-# what: the upper layer protocol espintcp of a TCP socket, and others
+# what: upper layer protocols of a TCP socket: espintcp and others
 # stops: CVE-2026-46300 (Fragnesia); CVE-2023-0461
 # row: sockets
 # outside: ok ENOENT (a kernel without it) ENOTCONN

@@ -1,4 +1,4 @@
-# what: UDP_ENCAP of a UDP socket, too short to be taken
+# what: UDP_ENCAP on a UDP socket, with an invalid length
 # stops: CVE-2026-43284 (Dirty Frag)
 # row: sockets
 # outside: EINVAL

@@ -1,4 +1,4 @@
-# what: a program with a capability of its own
+# what: a program with file capabilities
 # stops: programs with capabilities
 # row: privileges
 # outside: ok

@@ -1,4 +1,4 @@
-# what: fsconfig, fsmount on no descriptor
+# what: fsconfig, fsmount without a descriptor
 # stops: CVE-2022-0185
 # row: namespaces and mounts
 # outside: EBADF EINVAL (no descriptor)

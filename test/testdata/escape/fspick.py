@@ -1,5 +1,5 @@
 # what: fspick of a mount
-# stops: changing a file system that is mounted
+# stops: changing a mounted file system
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
 # what: a hard link to a file of the host
-# stops: files that change their owner when they are put away
+# stops: files that change owner when they are moved
 # row: files
 # outside: ok
 # inside: ENOENT

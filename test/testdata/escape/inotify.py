@@ -1,5 +1,5 @@
 # what: a hundred inotify instances
-# stops: using up what the user has of them
+# stops: using up the user's quota
 # row: privileges
 # outside: ok
 # inside: EMFILE

@@ -1,4 +1,4 @@
-# what: io_uring_enter, io_uring_register on no ring
+# what: io_uring_enter, io_uring_register without a ring
 # stops: using a ring that was passed in
 # row: kernel interfaces
 # outside: EBADF EINVAL (no ring) EOPNOTSUPP

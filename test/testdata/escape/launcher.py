@@ -3,7 +3,7 @@
 # row: processes
 # outside: ok
 # inside: hidden
-# landlock: ok (not stopped: it is seen, and may not be touched)
+# landlock: ok (not stopped: visible, but not accessible)
 
 from lib.probe import *
 

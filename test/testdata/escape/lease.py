@@ -1,5 +1,5 @@
 # what: a lease on a file that all sandboxes share
-# stops: holding up whoever opens it
+# stops: blocking whoever opens it
 # row: files
 # outside: EACCES (takes the owner)
 # inside: EACCES

@@ -1,4 +1,4 @@
-# what: a link that the guest makes itself
+# what: a link made by the guest
 # stops: CVE-2026-39861
 # row: files
 # outside: ok

@@ -1,5 +1,5 @@
 # what: set_mempolicy, mbind, migrate_pages, move_pages
-# stops: moving the memory of others; code that is rarely run
+# stops: moving the memory of others; rarely used code
 # row: kernel interfaces
 # outside: ok EINVAL ENOSYS (a kernel without NUMA)
 # inside: EPERM

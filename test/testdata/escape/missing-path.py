@@ -1,5 +1,5 @@
-# what: creating a protected file that is not there
-# stops: CVE-2026-25725: settings made up by the guest
+# what: creating a missing protected file
+# stops: CVE-2026-25725: settings forged by the guest
 # row: files
 # outside: ok
 # inside: EROFS

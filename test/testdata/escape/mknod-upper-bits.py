@@ -1,5 +1,5 @@
 # what: mknod: a character device, with garbage in the upper half of the mode
-# stops: filters that compare more than the kernel takes
+# stops: filters that compare more than the kernel uses
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

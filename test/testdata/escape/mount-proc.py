@@ -1,5 +1,5 @@
 # what: mount: a new proc
-# stops: uncovering what is masked in /proc
+# stops: uncovering masked files in /proc
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

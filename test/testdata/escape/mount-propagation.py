@@ -1,5 +1,5 @@
 # what: mount: making the root shared
-# stops: mounts that travel to the host
+# stops: mounts that propagate to the host
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

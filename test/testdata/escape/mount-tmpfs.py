@@ -1,5 +1,5 @@
 # what: mount: a new tmpfs
-# stops: covering what others rely on
+# stops: hiding files that others rely on
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

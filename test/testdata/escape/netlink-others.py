@@ -1,4 +1,4 @@
-# what: every other netlink protocol but that for routes
+# what: every other netlink protocol except the one for routes
 # stops: CVE-2013-1763
 # row: sockets
 # outside: ok ESOCKTNOSUPPORT (a kernel without it)

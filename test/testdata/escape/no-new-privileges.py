@@ -1,5 +1,5 @@
-# what: programs that give privileges
-# stops: all setuid mistakes (CVE-2017-5180 and others)
+# what: programs that grant privileges
+# stops: all setuid flaws (CVE-2017-5180 and others)
 # row: privileges
 # outside: ok
 # inside: locked

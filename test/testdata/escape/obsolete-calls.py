@@ -1,5 +1,5 @@
-# what: system calls that no program needs any more
-# stops: old code that nobody looks at
+# what: obsolete system calls
+# stops: old code that nobody reviews
 # row: kernel entry
 # outside: ENOSYS EPERM EINVAL EFAULT
 # inside: SIGSYS

@@ -1,5 +1,5 @@
 # what: the oom_score_adj of a process of the host
-# stops: having a program of the host killed for want of memory
+# stops: having a program of the host killed when memory runs out
 # row: processes
 # outside: ok
 # inside: ENOENT

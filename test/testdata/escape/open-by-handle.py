@@ -1,4 +1,4 @@
-# what: open_by_handle_at of no handle
+# what: open_by_handle_at with an invalid handle
 # stops: Shocker: files by their number, past all paths
 # row: kernel interfaces
 # outside: EFAULT EBADF (by kernel)

@@ -1,5 +1,5 @@
 # what: open_tree_attr
-# stops: mounts that are nowhere, by the newest call
+# stops: detached mounts, by the newest call
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

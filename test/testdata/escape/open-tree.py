@@ -1,5 +1,5 @@
 # what: open_tree: a copy of a mount
-# stops: mounts that are nowhere
+# stops: detached mounts
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,4 +1,4 @@
-# what: perf_event_open of a software counter of one's own
+# what: perf_event_open of the process's own software counter
 # stops: CVE-2013-2094, CVE-2022-1729; timing what others do
 # row: kernel interfaces
 # outside: ok EACCES (perf_event_paranoid above 2)

@@ -1,5 +1,5 @@
-# what: personality: executable data, page zero, the old layout of memory
-# stops: undoing what makes bugs hard to use
+# what: personality: executable data, page zero, the legacy memory layout
+# stops: disabling exploit mitigations
 # row: kernel interfaces
 # outside: ok
 # inside: EPERM

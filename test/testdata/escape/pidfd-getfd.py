@@ -1,4 +1,4 @@
-# what: pidfd_getfd from oneself
+# what: pidfd_getfd from the process itself
 # stops: descriptors of others
 # row: processes
 # outside: ok

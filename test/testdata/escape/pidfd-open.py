@@ -1,9 +1,9 @@
 # what: pidfd_open of a process of the host
-# stops: what a pidfd leads to: pidfd_getfd, setns
+# stops: calls that take a pidfd: pidfd_getfd, setns
 # row: processes
 # outside: ok
 # inside: ESRCH
-# landlock: ok (not stopped: it gives no more than the number)
+# landlock: ok (not stopped: it gives no more than the number does)
 
 from lib.probe import *
 

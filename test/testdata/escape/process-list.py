@@ -3,7 +3,7 @@
 # row: processes
 # outside: ok
 # inside: ENOENT
-# landlock: ok (not stopped: the host's /proc is what there is)
+# landlock: ok (not stopped: /proc is the host's)
 
 from lib.probe import *
 

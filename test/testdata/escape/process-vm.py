@@ -1,4 +1,4 @@
-# what: process_vm_readv, process_vm_writev of one's own memory
+# what: process_vm_readv, process_vm_writev of the process's own memory
 # stops: the memory of others
 # row: processes
 # outside: ok

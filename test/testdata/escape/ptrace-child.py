@@ -1,4 +1,4 @@
-# what: ptrace of a child of one's own
+# what: ptrace of the process's own child
 # stops: CVE-2019-13272, CVE-2022-30594: rare code; calls changed after they were filtered
 # row: processes
 # outside: ok

@@ -1,5 +1,5 @@
 # what: a file of the host by codecs, io, tokenize, ctypes
-# stops: CVE-2026-27952: functions that were forgotten
+# stops: CVE-2026-27952: overlooked functions
 # row: code in a language's own sandbox
 # outside: ok
 # inside: ENOENT

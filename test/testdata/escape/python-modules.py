@@ -1,5 +1,5 @@
-# what: a file of the host: os by a module that happens to import it
-# stops: CVE-2025-5120: allowed modules lead on
+# what: a file of the host: os through a module that imports it
+# stops: CVE-2025-5120: allowed modules lead to others
 # row: code in a language's own sandbox
 # outside: ok
 # inside: ENOENT

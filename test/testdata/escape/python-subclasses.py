@@ -1,5 +1,5 @@
 # what: a file of the host: from () to os, past any list of allowed names
-# stops: CVE-2025-5120, CVE-2026-5752: they get to os, and meet the same walls
+# stops: CVE-2025-5120, CVE-2026-5752: they reach os and meet the same walls
 # row: code in a language's own sandbox
 # outside: ok
 # inside: ENOENT

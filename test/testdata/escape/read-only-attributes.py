@@ -1,5 +1,5 @@
-# what: the mode, times and attributes of what was mounted read-only
-# stops: read-only kept for contents only
+# what: the mode, times and attributes of files on a read-only mount
+# stops: read-only for contents only
 # row: files
 # outside: ok
 # inside: EROFS

@@ -1,5 +1,5 @@
-# what: writing to what was mounted read-only, by a descriptor that is reopened
-# stops: read-only kept by the path only
+# what: writing to a read-only mount through a reopened descriptor
+# stops: read-only by path only
 # row: files
 # outside: ok
 # inside: EROFS

@@ -1,5 +1,5 @@
-# what: writing to what was mounted read-only
-# stops: boxlite: read-only kept by the guest's side only
+# what: writing to a read-only mount
+# stops: boxlite: read-only enforced by the guest's side only
 # row: files
 # outside: ok
 # inside: EROFS

@@ -1,5 +1,5 @@
 # what: real-time scheduling, a higher priority, a lower oom_score_adj
-# stops: taking the machine from others
+# stops: starving others
 # row: privileges
 # outside: EPERM EACCES (take root)
 # inside: EPERM EACCES

@@ -1,4 +1,4 @@
-# what: reboot, with numbers that it would refuse
+# what: reboot, with invalid magic numbers
 # stops: turning the machine off
 # row: kernel entry
 # outside: EPERM EINVAL (takes root)

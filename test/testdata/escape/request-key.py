@@ -1,4 +1,4 @@
-# what: request_key of a key that nobody has
+# what: request_key of a missing key
 # stops: upcalls from the kernel to programs of the host
 # row: kernel interfaces
 # outside: ENOKEY

@@ -1,5 +1,5 @@
 # what: routes to 10/8, 172.16/12, 192.168/16 and the rest of the world
-# stops: the network the host is in; sending out what was read
+# stops: the host's network; sending out data
 # row: services of the host
 # outside: ok
 # inside: ENETUNREACH

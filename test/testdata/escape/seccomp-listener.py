@@ -1,5 +1,5 @@
-# what: a filter of the guest's own with a listener
-# stops: answering the calls of what was started with a lock on it
+# what: a seccomp filter of the guest with a listener
+# stops: answering the calls of a locked-down program
 # row: kernel interfaces
 # outside: ok
 # inside: EPERM

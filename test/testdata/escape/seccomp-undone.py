@@ -1,4 +1,4 @@
-# what: a filter of the guest's own that allows everything, then a forbidden call
+# what: a seccomp filter of the guest that allows everything, then a forbidden call
 # stops: undoing the filter
 # row: kernel interfaces
 # outside: ok ENOKEY

@@ -1,5 +1,5 @@
 # what: securebits
-# stops: root without the privileges of root turned back
+# stops: restoring the privileges of root
 # row: privileges
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
 # what: semget: semaphores of the host by their key
-# stops: holding up programs of the host
+# stops: blocking programs of the host
 # row: IPC
 # outside: ok
 # inside: ENOENT

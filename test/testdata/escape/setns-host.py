@@ -1,5 +1,5 @@
 # what: setns into the namespaces of a process of the host
-# stops: entering what is not one's own
+# stops: entering the host's namespaces
 # row: namespaces and mounts
 # outside: EPERM (takes root)
 # inside: ESRCH

@@ -1,5 +1,5 @@
-# what: setns into a namespace of one's own
-# stops: coming back to a namespace by a descriptor
+# what: setns into the process's own namespace
+# stops: re-entering a namespace through a descriptor
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
-# what: su: whose privileges it runs with
-# stops: CVE-2020-5291; setuid programs with mistakes (CVE-2021-4034)
+# what: su: the privileges it runs with
+# stops: CVE-2020-5291; flawed setuid programs (CVE-2021-4034)
 # row: privileges
 # outside: ok
 # unproven: powerless (a file system without setuid)

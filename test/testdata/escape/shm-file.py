@@ -1,5 +1,5 @@
 # what: a file in the host's /dev/shm
-# stops: memory in common with programs of the host
+# stops: memory shared with programs of the host
 # row: IPC
 # outside: ok
 # inside: ENOENT

@@ -1,5 +1,5 @@
 # what: shmat: a segment of the host by its id
-# stops: memory in common with programs of the host
+# stops: memory shared with programs of the host
 # row: IPC
 # outside: ok
 # inside: EINVAL EIDRM

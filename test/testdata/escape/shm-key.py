@@ -1,5 +1,5 @@
 # what: shmget: a segment of the host by its key
-# stops: memory in common with programs of the host
+# stops: memory shared with programs of the host
 # row: IPC
 # outside: ok
 # inside: ENOENT

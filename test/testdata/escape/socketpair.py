@@ -1,4 +1,4 @@
-# what: socketpair of another family than AF_UNIX
+# what: socketpair of a family other than AF_UNIX
 # stops: rare families by another call
 # row: sockets
 # outside: ok EOPNOTSUPP EINVAL (a family is known before its type is refused)

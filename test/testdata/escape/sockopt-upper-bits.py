@@ -1,5 +1,5 @@
 # what: UDP_ENCAP with garbage in the upper half of the option
-# stops: filters that compare 64 bits where the kernel takes 32
+# stops: filters that compare 64 bits where the kernel uses 32
 # row: sockets
 # outside: EINVAL
 # inside: ENOPROTOOPT

@@ -1,5 +1,5 @@
-# what: statmount, listmount from nowhere
-# stops: what is mounted where on the host
+# what: statmount, listmount with an invalid address
+# stops: learning the host's mounts
 # row: namespaces and mounts
 # outside: EFAULT ENOSYS (a kernel before 6.8) EINVAL
 # inside: EPERM

@@ -1,4 +1,4 @@
-# what: swapon, swapoff of a file that is not there
+# what: swapon, swapoff of a missing file
 # stops: reading what was swapped out
 # row: kernel entry
 # outside: EPERM (take root)

@@ -1,4 +1,4 @@
-# what: connecting to a TCP port of the host by the address 0.0.0.0
+# what: connecting to a TCP port of the host through 0.0.0.0
 # stops: filters that know 127.0.0.1 only
 # row: services of the host
 # outside: ok

@@ -1,5 +1,5 @@
 # what: connecting to a TCP port of the host's loopback interface by IPv6
-# stops: databases and servers that trust the machine
+# stops: databases and servers that trust local clients
 # row: services of the host
 # outside: ok
 # inside: ECONNREFUSED EADDRNOTAVAIL

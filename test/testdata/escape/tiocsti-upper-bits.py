@@ -1,5 +1,5 @@
 # what: TIOCSTI with garbage in the upper half of the number
-# stops: CVE-2019-10063: filters that compare 64 bits where the kernel takes 32
+# stops: CVE-2019-10063: filters that compare 64 bits where the kernel uses 32
 # row: terminals
 # outside: ok
 # inside: EPERM

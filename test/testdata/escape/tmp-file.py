@@ -1,5 +1,5 @@
 # what: a file in the host's /tmp
-# stops: what other programs leave there
+# stops: files that other programs leave there
 # row: IPC
 # outside: ok
 # inside: ENOENT

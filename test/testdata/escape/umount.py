@@ -1,5 +1,5 @@
-# what: umount2 of a mount point of one's own
-# stops: uncovering what is masked
+# what: umount2 of a mount point in the sandbox
+# stops: uncovering masked files
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

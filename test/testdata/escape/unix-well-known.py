@@ -1,5 +1,5 @@
 # what: connecting to the sockets of docker, containerd, podman, D-Bus, systemd, X
-# stops: a full escape where one is visible
+# stops: a full escape if one is visible
 # row: services of the host
 # outside: ok EPROTOTYPE (a datagram socket)
 # inside: ENOENT

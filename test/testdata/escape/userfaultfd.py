@@ -1,5 +1,5 @@
-# what: userfaultfd, for faults of user mode
-# stops: holding the kernel up in the middle of a copy
+# what: userfaultfd for user-mode faults
+# stops: stalling the kernel in the middle of a copy
 # row: kernel interfaces
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
 # what: clone: a user namespace, with garbage in the upper half of the flags
-# stops: filters that compare 64 bits where the kernel takes 32
+# stops: filters that compare 64 bits where the kernel uses 32
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
 # what: unshare: a user namespace
-# stops: CVE-2022-0185, CVE-2023-0386, CVE-2021-3493, CVE-2023-2640: kernel code that asks for a namespace's root
+# stops: CVE-2022-0185, CVE-2023-0386, CVE-2021-3493, CVE-2023-2640: kernel code open to a namespace's root
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,5 +1,5 @@
 # what: vhangup
-# stops: cutting a terminal off
+# stops: disconnecting a terminal
 # row: kernel interfaces
 # outside: EPERM (takes root)
 # inside: EPERM

@@ -1,5 +1,5 @@
-# what: mknod: a character device of number 0:0, which anyone may make
-# stops: devices in a file system that is shared
+# what: mknod: the character device 0:0, which anyone may create
+# stops: devices in a shared file system
 # row: namespaces and mounts
 # outside: ok
 # inside: EPERM

@@ -1,6 +1,6 @@
 //go:build linux
 
-package test
+package main
 
 import (
 	"bytes"
@@ -23,21 +23,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite what the scripts in testdata/cli expect")
+var update = flag.Bool("update", false, "rewrite what the scripts in testdata/script expect")
 
-// patience is how long a script waits for something that has to happen.
+// patience bounds how long a script waits for something.
 const patience = 10 * time.Second
 
-// TestScripts runs testdata/cli/*.txtar against the command, built once or
-// named by TEGMEN_BIN. Besides testscript's own, scripts have the condition
-// [root] and the commands of scriptCommands.
+// TestScripts runs testdata/script/*.txtar against the command that TestMain installs.
+// Besides testscript's own, scripts have the conditions [root] and [cgroup] and the
+// commands of scriptCommands.
 func TestScripts(t *testing.T) {
-	path := commandDir(t) + ":" + os.Getenv("PATH")
-	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves its directory there when -run picks some scripts
+	// testscript leaves its directory there when -run picks some scripts; guests of root
+	// must be able to reach it.
+	t.Setenv("GOTMPDIR", testenv.Dir(t))
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/cli",
+		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
@@ -53,70 +55,39 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", path)
 			s := new(session)
 			env.Values[sessionKey] = s
 			env.Defer(s.close)
-			// testscript keeps its directories to the user. Guests of root are
-			// nobody, and have to get there.
+			// testscript makes its directories private. Guests of root are nobody and
+			// must reach them.
 			return os.Chmod(filepath.Dir(env.WorkDir), 0o755)
 		},
 		Cmds: scriptCommands,
 	})
 }
 
-// commandDir is a directory with tegmen in it, which every user may search.
-func commandDir(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bin := filepath.Join(dir, "tegmen")
-	if built := os.Getenv("TEGMEN_BIN"); built != "" {
-		if err := os.Symlink(built, bin); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	if out, err := goBuild(bin, "../cmd/tegmen").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return dir
-}
-
-// goBuild builds as the Makefile does: static and small.
-func goBuild(out, what string) *exec.Cmd {
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", out, what)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return cmd
-}
-
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exitcode N PROGRAM ARG... runs it and wants that exit code.
+	// exitcode N PROGRAM ARG... runs a program that must exit with N.
 	"exitcode": func(ts *testscript.TestScript, neg bool, args []string) {
 		want := number(ts, args, 2)
 		if got := exitCode(ts, ts.Exec(args[1], args[2:]...)); got != want {
 			ts.Fatalf("exit code %d, want %d", got, want)
 		}
 	},
-	// transcript FILE runs the lines of FILE that begin with "$ " in a shell
-	// and prints them, each with its output after it: standard error behind
-	// "! ", an exit code that is not 0 in brackets, the work directory as
-	// $WORK. "cmp stdout FILE" is what comes next. With -refused, each has to
-	// end with 125, which is not shown, nothing on standard output, and one line
-	// on standard error.
+	// transcript FILE runs the lines of FILE that begin with "$ " in a shell and prints
+	// each with its output: standard error after "! ", a non-zero exit code in brackets,
+	// the work directory as $WORK. Compare it with "cmp stdout FILE". With -refused, each
+	// command must exit with 125, which is not shown, print nothing on standard output
+	// and one line on standard error.
 	"transcript": transcript,
 	// gone WORD waits until no process has WORD in its arguments, alive until
 	// one has.
 	"gone":  func(ts *testscript.TestScript, neg bool, args []string) { awaitProcess(ts, args, false) },
 	"alive": func(ts *testscript.TestScript, neg bool, args []string) { awaitProcess(ts, args, true) },
-	// start [-tty] PROGRAM ARG... starts a session: one at a time, in the
-	// background, on a terminal of 24 by 80 if asked for.
+	// start [-tty] PROGRAM ARG... starts a session in the background, one at a time; -tty
+	// gives it a terminal of 24 by 80.
 	"start": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).start(ts, args) },
-	// await REGEXP waits until the session has written something new like it.
+	// await REGEXP waits until new output of the session matches.
 	"await": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).await(ts, args) },
 	// send TEXT types it on the terminal; \n, \x03 and the like are as in Go.
 	"send": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).send(ts, args) },
@@ -124,7 +95,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"resize": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).resize(ts, args) },
 	// signal NAME sends a signal to the session's process, and to it alone.
 	"signal": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).signal(ts, args) },
-	// ended N waits for the session's end and wants that exit code.
+	// ended N waits for the session, which must exit with N.
 	"ended": func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).ended(ts, args) },
 }
 
@@ -137,7 +108,7 @@ func number(ts *testscript.TestScript, args []string, atLeast int) int {
 	return n
 }
 
-// exitCode is what a shell would show.
+// exitCode is the exit code that a shell would report.
 func exitCode(ts *testscript.TestScript, err error) int {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -165,7 +136,8 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		code := exitCode(ts, ts.Exec("sh", "-c", command))
 		stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
-		if refused && (code != 125 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "tegmen: ")) {
+		oneLine := strings.Count(stderr, "\n") == 1 && strings.HasPrefix(stderr, "tegmen: ")
+		if refused && (code != 125 || stdout != "" || !oneLine) {
 			fmt.Fprintf(&bad, "not refused in one line: %s", command)
 		}
 		out.WriteString(line)
@@ -182,8 +154,7 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// shown is text with a prefix on each line, and a mark where the last has no
-// end.
+// shown is text with a prefix on each line and a note if the last line has no end.
 func shown(prefix, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -306,7 +277,8 @@ func (s *session) send(ts *testscript.TestScript, args []string) {
 
 func (s *session) resize(ts *testscript.TestScript, args []string) {
 	rows, cols := number(ts, args, 2), number(ts, args[1:], 1)
-	ts.Check(unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}))
+	size := unix.Winsize{Row: uint16(rows), Col: uint16(cols)}
+	ts.Check(unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &size))
 }
 
 func (s *session) signal(ts *testscript.TestScript, args []string) {

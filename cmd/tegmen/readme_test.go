@@ -1,6 +1,6 @@
 //go:build linux
 
-package test
+package main
 
 import (
 	"bytes"
@@ -13,26 +13,26 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// The README's consoles are what they say: each command is run and prints just
-// what stands below it. Those of one block share a folder.
+// TestReadme runs each command of the README's consoles and compares its output with the
+// lines below it. The commands of one block share a directory.
 func TestReadme(t *testing.T) {
 	testenv.Need(t, testenv.UserNS, testenv.Program("python3"), testenv.Program("go"))
-	readme, err := os.ReadFile("../README.md")
+	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs("..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("../example/tools/main.go")
+	example, err := os.ReadFile("../../example/tools/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, shown, ok := bytes.Cut(example, []byte("package main\n\n")); !ok || !strings.Contains(string(readme), "```go\n"+string(shown)+"```\n") {
+	_, shown, ok := bytes.Cut(example, []byte("package main\n\n"))
+	if !ok || !strings.Contains(string(readme), "```go\n"+string(shown)+"```\n") {
 		t.Error("the README does not show example/tools/main.go as it is")
 	}
-	bin := commandDir(t)
 	blocks := strings.Split(string(readme), "```console\n")[1:]
 	if len(blocks) < 2 {
 		t.Fatalf("%d consoles in the README", len(blocks))
@@ -52,10 +52,9 @@ func TestReadme(t *testing.T) {
 			if strings.HasPrefix(command, "go run ./") {
 				cmd.Dir = root
 			}
-			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
-			_ = cmd.Run() // what it prints is what counts
+			_ = cmd.Run() // only its output counts
 			if got := out.String(); got != want {
 				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
 			}
