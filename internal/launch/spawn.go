@@ -379,10 +379,10 @@ func (s *Spawner) Close() {
 func cloneError(e syscall.Errno) error {
 	switch e {
 	case syscall.ENOSYS:
-		return &UnsupportedError{Feature: "clone3", Since: "5.3", Err: e,
+		return &UnsupportedError{Feature: FeatureClone3, Since: "5.3", Err: e,
 			Remedy: "on a newer kernel an outer container's seccomp filter refuses it"}
 	case syscall.EINVAL:
-		return &UnsupportedError{Feature: "clone3 with these flags", Since: "5.5", Err: e}
+		return &UnsupportedError{Feature: FeatureClone3 + " with these flags", Since: "5.5", Err: e}
 	}
-	return &StepError{What: "start process", Call: "clone3", Errno: e}
+	return &StepError{What: StartProcess, Call: "clone3", Errno: e}
 }

@@ -32,6 +32,15 @@ type check struct {
 	stat   *unix.Statx_t
 }
 
+// Steps whose failure has a cause that a caller can name: StepError.What.
+const (
+	FindMountPoint = "find mount point"
+	MountProc      = mountStep + procfs
+
+	mountStep = "mount " // and a file system's type
+	procfs    = "proc"
+)
+
 const openTreeFlags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE | unix.AT_SYMLINK_NOFOLLOW
 
 // open takes a detached copy of each host tree in the table, unless that has
@@ -92,7 +101,7 @@ func (t *tree) enter() {
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
 	switch root.Kind {
 	case rootfs.Static:
-		p.Do("mount tmpfs", "/", unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755,size=4m,nr_inodes=4096"))
+		p.Do(mountStep+"tmpfs", "/", unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755,size=4m,nr_inodes=4096"))
 		p.Do("enter", "/", unix.SYS_CHDIR, p.Str(at))
 	case rootfs.Bind:
 		t.attach(root, launch.Int(unix.AT_FDCWD), at, 0)
@@ -107,14 +116,14 @@ func (t *tree) enter() {
 // the tmpfs, so no path of the host needs quoting in the mount options.
 func (t *tree) overlay(n rootfs.Node, at string) {
 	p := t.p
-	p.Do("mount tmpfs", n.Path, unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755"+limits(n)))
+	p.Do(mountStep+"tmpfs", n.Path, unix.SYS_MOUNT, p.Str("tmpfs"), p.Str(at), p.Str("tmpfs"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV), p.Str("mode=755"+limits(n)))
 	p.Do("enter", n.Path, unix.SYS_CHDIR, p.Str(at))
 	for _, dir := range []string{"lower", "upper", "work", "root"} {
 		p.Do("mkdir", dir, unix.SYS_MKDIRAT, launch.Int(unix.AT_FDCWD), p.Str(dir), launch.Int(0o755))
 	}
 	n.ReadOnly = true
 	t.attach(n, launch.Int(unix.AT_FDCWD), "lower", 0)
-	p.Do("mount overlay", n.Path, unix.SYS_MOUNT, p.Str("overlay"), p.Str("root"), p.Str("overlay"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV),
+	p.Do(mountStep+"overlay", n.Path, unix.SYS_MOUNT, p.Str("overlay"), p.Str("root"), p.Str("overlay"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV),
 		p.Str("lowerdir=lower,upperdir=upper,workdir=work,userxattr"))
 	p.Do("enter", n.Path, unix.SYS_CHDIR, p.Str("root"))
 }
@@ -235,7 +244,7 @@ func (t *tree) point(n rootfs.Node, dir bool) {
 // (CVE-2019-19921, CVE-2023-27561).
 func (t *tree) target(n rootfs.Node) launch.Arg {
 	const how = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
-	return t.p.Do("find mount point", n.Path, unix.SYS_OPENAT2, launch.Int(unix.AT_FDCWD), t.p.Str(n.Path),
+	return t.p.Do(FindMountPoint, n.Path, unix.SYS_OPENAT2, launch.Int(unix.AT_FDCWD), t.p.Str(n.Path),
 		t.p.Words(unix.O_PATH|unix.O_CLOEXEC, 0, how), launch.Int(24)).Slot().Arg()
 }
 
@@ -265,7 +274,7 @@ func (t *tree) mount(n rootfs.Node, fstype string, flags int, data string) {
 	at := t.target(n)
 	p.Do("enter", n.Path, unix.SYS_FCHDIR, at)
 	t.done(at)
-	p.Do("mount "+fstype, n.Path, unix.SYS_MOUNT, p.Str(fstype), p.Str("."), p.Str(fstype), launch.Int(flags), p.Str(data))
+	p.Do(mountStep+fstype, n.Path, unix.SYS_MOUNT, p.Str(fstype), p.Str("."), p.Str(fstype), launch.Int(flags), p.Str(data))
 }
 
 // procFlags are the same everywhere: the kernel lets a user namespace mount a
@@ -277,7 +286,7 @@ const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 // the namespace; hidepid=ptraceable (Linux 5.8) keeps it out of sight, so a
 // guest cannot, say, write its oom_score_adj, which is the host's too.
 func (t *tree) proc(at string) {
-	t.mount(rootfs.Node{Path: at}, "proc", procFlags, "hidepid=ptraceable")
+	t.mount(rootfs.Node{Path: at}, procfs, procFlags, "hidepid=ptraceable")
 }
 
 // mask hides what a procfs tells or lets do beyond the sandbox's processes.

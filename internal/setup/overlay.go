@@ -44,7 +44,7 @@ func (t *tree) stack(n rootfs.Node) {
 	}
 	// Without redirects a directory cannot be renamed but by copying it, as between
 	// file systems, and what is written is a tree that says by itself what it is.
-	p.Do("mount overlay", n.Path, unix.SYS_MOUNT, p.Str("overlay"), p.Str("."), p.Str("overlay"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV),
+	p.Do(mountStep+"overlay", n.Path, unix.SYS_MOUNT, p.Str("overlay"), p.Str("."), p.Str("overlay"), launch.Int(unix.MS_NOSUID|unix.MS_NODEV),
 		p.Str("lowerdir=lower,upperdir="+upper+"upper,workdir="+upper+"work,userxattr"))
 	p.Do("enter", "/", unix.SYS_CHDIR, p.Str("/"))
 }
