@@ -327,7 +327,7 @@ func (p *Program) Err() error {
 		return nil
 	}
 	n, nr, _ := p.find(p.report.step)
-	return &StepError{What: n.what, Path: n.path, Call: callName(nr), Errno: syscall.Errno(p.report.errno)}
+	return &StepError{What: n.what, Path: n.path, Call: call(nr).name, Errno: syscall.Errno(p.report.errno)}
 }
 
 // Stamp is when a step began, in cycles.
