@@ -91,7 +91,7 @@ type Program struct {
 	phase  Phase
 	began  uint64 // cycles, before the clone
 	report report
-	old    bool // started by clone(2)
+	clone2 bool // started by clone(2)
 	cgroup int  // descriptor of the one it starts in, and 1; 0: the caller's
 }
 
@@ -181,12 +181,12 @@ func (p *Program) Clone(what string, c CloneArgs, child *Program) *Slot {
 	return slot
 }
 
-// Old has the program started by clone(2), and not clone3: outer containers'
+// UseClone2 has the program started by clone(2), and not clone3: outer containers'
 // filters refuse that. Handlers are then not reset in its process, but none can
 // run there, with all signals blocked.
-func (p *Program) Old() { p.old = true }
+func (p *Program) UseClone2() { p.clone2 = true }
 
-// InCgroup has the program's process start in the cgroup that the descriptor of
+// StartInCgroup has the program's process start in the cgroup that the descriptor of
 // a directory leads to (CLONE_INTO_CGROUP, Linux 5.7), and what it clones, too.
 // It takes the caller's right to move itself there.
 //
@@ -197,10 +197,10 @@ func (p *Program) Old() { p.old = true }
 // them have executed something or are dead. All that clones in the program has
 // CLONE_VFORK, which the kernel spares (in_vfork in mm/oom_kill.c) when it kills
 // for the cgroups above; that does not hold at the very end of an execve or exit.
-func (p *Program) InCgroup(fd int) { p.cgroup = fd + 1 }
+func (p *Program) StartInCgroup(fd int) { p.cgroup = fd + 1 }
 
-// CloneOld is Clone by clone(2). The child's end is signalled by SIGCHLD.
-func (p *Program) CloneOld(what string, flags uint64, child *Program) *Slot {
+// Clone2 is Clone by clone(2). The child's end is signalled by SIGCHLD.
+func (p *Program) Clone2(what string, flags uint64, child *Program) *Slot {
 	s := p.Do(what, "", unix.SYS_CLONE, Int(flags|unix.CLONE_VM|uint64(unix.SIGCHLD)), Int(0), Int(0), Int(0), Int(0))
 	p.steps[s.i].kind |= kindClone
 	p.nested = append(p.nested, child)

@@ -70,15 +70,15 @@ type Identity struct{ UID, GID int }
 // Close: PR_SET_PDEATHSIG speaks of the thread that made the child, not of its
 // process. Its methods may be called concurrently.
 type Spawner struct {
-	here     bool // Run needs no thread of its own: children run as the caller
-	all      bool // nor does anything else
-	keyring  string
-	id       *Identity
-	idle     chan *Spawner // for programs that a guest may hold up; nil: this is one
-	requests chan *request
-	quit     chan struct{} // closed by Close
-	stopped  chan struct{} // closed when the thread has ended
-	close    sync.Once
+	runsHere   bool // Run needs no thread of its own: children run as the caller
+	threadless bool // nor does anything else
+	keyring    string
+	id         *Identity
+	idle       chan *Spawner // for programs that a guest may hold up; nil: this is one
+	requests   chan *request
+	quit       chan struct{} // closed by Close
+	stopped    chan struct{} // closed when the thread has ended
+	close      sync.Once
 }
 
 type request struct {
@@ -99,13 +99,13 @@ func newRequest(p *Program, flags uint64, reap bool) *request {
 	return r
 }
 
-// HereSpawner returns a spawner without a thread of its own: everything starts
+// NewCallerSpawner returns a spawner without a thread of its own: everything starts
 // from the threads that call, as the caller. What asks for a signal at its
 // parent's death gets it when the thread ends that called Start.
 //
 // The calling thread loses its session keyring to an empty one.
-func HereSpawner() (*Spawner, error) {
-	s := &Spawner{here: true, all: true, quit: make(chan struct{}), stopped: make(chan struct{})}
+func NewCallerSpawner() (*Spawner, error) {
+	s := &Spawner{runsHere: true, threadless: true, quit: make(chan struct{}), stopped: make(chan struct{})}
 	close(s.stopped)
 	var err error
 	s.keyring, err = joinKeyring()
@@ -124,7 +124,7 @@ func (s *Spawner) Keyring() string { return s.keyring }
 // clears the dumpable flag of the memory that a child shares with the host
 // process. It is put back before anything is started.
 func NewSpawner(id *Identity) (*Spawner, error) {
-	s := &Spawner{here: id == nil, id: id, idle: make(chan *Spawner, keepIdle)}
+	s := &Spawner{runsHere: id == nil, id: id, idle: make(chan *Spawner, keepIdle)}
 	return s, s.begin()
 }
 
@@ -194,7 +194,7 @@ func (r *request) launch() {
 	unpin := r.program.pin()
 	r.program.began = cycles()
 	nr, arg0, arg1 := uintptr(sysClone3), uintptr(unsafe.Pointer(&r.args)), unsafe.Sizeof(r.args)
-	if r.program.old {
+	if r.program.clone2 {
 		nr, arg0, arg1 = unix.SYS_CLONE, uintptr(r.args.flags&^unix.CLONE_CLEAR_SIGHAND), 0
 	}
 	pid := vfork(nr, arg0, arg1, &r.program.steps[0], &r.program.report)
@@ -283,20 +283,20 @@ func become(id Identity) error {
 // is possible, since waking another costs as much as the start itself
 // (measured: 33 us instead of 64).
 func (s *Spawner) Run(p *Program, flags uint64) error {
-	if s.here {
+	if s.runsHere {
 		_, err := s.runHere(p, flags, true)
 		return err
 	}
 	if p.cgroup > 0 {
 		return s.runAside(p, flags)
 	}
-	return s.RunOwn(p, flags)
+	return s.RunOnThread(p, flags)
 }
 
 // keepIdle is how many threads are kept for the next programs of runAside.
 const keepIdle = 4
 
-// runAside is RunOwn from a thread for this program alone: the guests that can
+// runAside is RunOnThread from a thread for this program alone: the guests that can
 // hold it up would otherwise hold up all others of this spawner.
 func (s *Spawner) runAside(p *Program, flags uint64) error {
 	var t *Spawner
@@ -308,7 +308,7 @@ func (s *Spawner) runAside(p *Program, flags uint64) error {
 			return err
 		}
 	}
-	err := t.RunOwn(p, flags)
+	err := t.RunOnThread(p, flags)
 	select {
 	case s.idle <- t:
 	default:
@@ -330,16 +330,16 @@ func (s *Spawner) runHere(p *Program, flags uint64, reap bool) (pid int, err err
 		return 0, err
 	}
 	r := newRequest(p, flags, reap)
-	if s.all && p.cgroup == 0 { // see loop
+	if s.threadless && p.cgroup == 0 { // see loop
 		defer dumpable.raise()()
 	}
 	r.launch()
 	return r.pid, errors.Join(r.err, unix.PthreadSigmask(unix.SIG_SETMASK, &mask, nil))
 }
 
-// RunOwn is Run from the spawner's own thread, for programs that write id maps
+// RunOnThread is Run from the spawner's own thread, for programs that write id maps
 // or whose processes ask for a signal at their parent's death.
-func (s *Spawner) RunOwn(p *Program, flags uint64) error {
+func (s *Spawner) RunOnThread(p *Program, flags uint64) error {
 	_, err := s.do(p, flags, true)
 	return err
 }
@@ -352,7 +352,7 @@ func (s *Spawner) Start(p *Program, flags uint64) (pid int, err error) {
 }
 
 func (s *Spawner) do(p *Program, flags uint64, reap bool) (int, error) {
-	if s.all {
+	if s.threadless {
 		return s.runHere(p, flags, reap)
 	}
 	r := newRequest(p, flags, reap)

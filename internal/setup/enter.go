@@ -39,10 +39,10 @@ type Command struct {
 	// CgroupFD is the directory of the cgroup to start in; 0 is the host's own.
 	CgroupFD int
 
-	// Marked gives the command a UTS namespace of its own, which all that
+	// Tagged gives the command a UTS namespace of its own, which all that
 	// descend from it are in and none can leave: its process tree can be told
 	// from those of other commands.
-	Marked bool
+	Tagged bool
 }
 
 // An Entry is the program that starts a command.
@@ -56,7 +56,7 @@ type Entry struct {
 // and so out of any guest's reach, joins the other namespaces and clones the
 // command. The host may wait for that process, but not for the command, which
 // a guest can stop before it has executed anything: the command is cloned
-// without CLONE_VFORK, but for one in a cgroup (launch.Program.InCgroup), where
+// without CLONE_VFORK, but for one in a cgroup (launch.Program.StartInCgroup), where
 // the host has to be able to kill the sandbox while it waits. It executes the
 // gate, and that the command. The other end
 // of ReportFD then reads as at its end, or yields the errno of the execve. At its
@@ -80,11 +80,11 @@ func Enter(c Command) *Entry {
 	e := &Entry{Program: outer, Flags: unix.CLONE_FILES}
 	inner := launch.NewProgram(96)
 	flags := uint64(unix.CLONE_PARENT)
-	if c.Marked {
+	if c.Tagged {
 		flags |= unix.CLONE_NEWUTS
 	}
 	if c.CgroupFD > 0 {
-		outer.InCgroup(c.CgroupFD)
+		outer.StartInCgroup(c.CgroupFD)
 		flags |= unix.CLONE_VFORK
 	}
 	e.PID = outer.Clone("start command", launch.CloneArgs{Flags: flags}, inner)

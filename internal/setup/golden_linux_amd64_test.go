@@ -43,22 +43,22 @@ func TestProgramsGolden(t *testing.T) {
 	command := setup.Command{
 		InitFD: 10, Paths: []string{"/usr/bin/x", "/bin/x"}, Argv: []string{"x", "y"}, Env: []string{"A=b"}, Dir: "/tmp", Umask: 0o22,
 		FDs: []int{0, 12, 2}, ReportFD: 13, GateFD: 14, Terminal: true, Signals: []unix.Signal{unix.SIGPIPE},
-		Rlimits: []ns.Rlimit{{Name: "cpu", Soft: 1, Hard: 2}}, Keyring: "ring", Marked: true,
+		Rlimits: []ns.Rlimit{{Name: "cpu", Soft: 1, Hard: 2}}, Keyring: "ring", Tagged: true,
 		Landlock: &ns.Ruleset{ABI: 6, Rules: ns.GrantTable(table), TCP: true},
 		Filters:  setup.Filters{Programs: [][]byte{make([]byte, 16), make([]byte, 8)}, Audit: true},
 	}
 	enter := setup.Enter(command)
-	bare := command
-	bare.Landlock = &ns.Ruleset{ABI: 6, Rules: []ns.Grant{ns.GrantSource(host("/usr", true), ns.Read), ns.GrantSource(host("/etc/passwd", false), ns.Read)}, Scope: ns.ScopeSignal}
-	bare.Terminal, bare.Filters.Audit = false, false
-	janitor := setup.NewJanitor(6, []setup.GhostDir{
-		{DirFD: 15, LockFD: 16, Lock: "lock", Ghosts: []setup.Ghost{{Name: "a"}, {Name: "b/c"}, {Name: "f", File: true, Size: 2}}}, {DirFD: 17, LockFD: 18, Lock: "lock"},
+	alone := command
+	alone.Landlock = &ns.Ruleset{ABI: 6, Rules: []ns.Grant{ns.GrantSource(host("/usr", true), ns.Read), ns.GrantSource(host("/etc/passwd", false), ns.Read)}, Scope: ns.ScopeSignal}
+	alone.Terminal, alone.Filters.Audit = false, false
+	janitor := setup.NewJanitor(6, []setup.PlaceholderDir{
+		{DirFD: 15, LockFD: 16, Lock: "lock", Placeholders: []setup.Placeholder{{Name: "a"}, {Name: "b/c"}, {Name: "f", File: true, Size: 2}}}, {DirFD: 17, LockFD: 18, Lock: "lock"},
 	})
 	for name, p := range map[string]*launch.Program{
 		"direct": setup.Direct(c).Program, "overlay": setup.Direct(overlay).Program, "template": setup.NewTemplate(c).Program,
 		"from": setup.From(c, 7, 8, 9).Program, "network": network, "terminal": terminal, "enter": enter.Program,
-		"bare":    setup.Bare{ReaperFD: 15, ControlFD: 16, StatusFD: 17}.Enter(bare).Program,
-		"janitor": janitor.Program,
+		"landlock": setup.LandlockOnly{ReaperFD: 15, ControlFD: 16, StatusFD: 17}.Enter(alone).Program,
+		"janitor":  janitor.Program,
 	} {
 		testenv.Golden(t, filepath.Join("testdata", name+".txt"), p.String(), *update)
 	}

@@ -11,25 +11,25 @@ import (
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
-// A Ghost is a file or an empty directory that is made for the life of a
+// A Placeholder is a file or an empty directory that is made for the life of a
 // sandbox.
-type Ghost struct {
+type Placeholder struct {
 	Name string // relative to the directory it is in
 	File bool
 	Size int // of a file
 }
 
-// GhostDir is a directory for ghosts. The descriptors are the caller's.
-type GhostDir struct {
-	DirFD  int
-	LockFD int // of Lock, with a shared lock (flock(2)) on it
-	Lock   string
-	LockID rootfs.Identity
-	Ghosts []Ghost
+// PlaceholderDir is a directory for placeholders. The descriptors are the caller's.
+type PlaceholderDir struct {
+	DirFD        int
+	LockFD       int // of Lock, with a shared lock (flock(2)) on it
+	Lock         string
+	LockID       rootfs.Identity
+	Placeholders []Placeholder
 }
 
 // A Janitor program waits for the host's death, which is when a pipe has no
-// write end any more, then for that of a sandbox, and removes ghosts. It
+// write end any more, then for that of a sandbox, and removes placeholders. It
 // shares the host's memory, and has of its descriptors those that it needs:
 // others would hold pipes open. Its process, the host's child, has no other
 // end: to be rid of it, kill it.
@@ -37,19 +37,19 @@ type Janitor struct {
 	Program *launch.Program
 	PID     *launch.Slot // of the process, as the host sees it
 	Init    *launch.Slot // to set: the sandbox's pid 1
-	made    [][]made
+	created [][]created
 }
 
-// made is what the process is told of a ghost while it waits.
-type made struct {
+// created is what the process is told of a placeholder while it waits.
+type created struct {
 	dirFD     *launch.Slot // where it is; before, nowhere
 	ino, born *launch.Slot // of a file
 	fd        int
 }
 
-// Made says that a ghost is there and is to be removed.
-func (j *Janitor) Made(dir, ghost int, id rootfs.Identity) {
-	m := j.made[dir][ghost]
+// Created says that a placeholder is there and is to be removed.
+func (j *Janitor) Created(dir, placeholder int, id rootfs.Identity) {
+	m := j.created[dir][placeholder]
 	m.ino.Set(int(uint32(id.Ino)))
 	m.born.Set(int(uint32(id.Born % 1e9)))
 	m.dirFD.Set(m.fd)
@@ -57,7 +57,7 @@ func (j *Janitor) Made(dir, ghost int, id rootfs.Identity) {
 
 // NewJanitor returns the program. The caller keeps it reachable as long as the
 // process lives.
-func NewJanitor(pipeFD int, dirs []GhostDir) *Janitor {
+func NewJanitor(pipeFD int, dirs []PlaceholderDir) *Janitor {
 	outer, p := launch.NewProgram(2), launch.NewProgram(32)
 	j := &Janitor{Program: outer, Init: p.NewSlot()}
 	j.PID = outer.Clone("start janitor", launch.CloneArgs{Flags: unix.CLONE_PARENT}, p)
@@ -101,20 +101,20 @@ func (j *Janitor) await() *launch.Program {
 // birth, the lower half.
 const statxIno, statxSize, statxBorn = 32, 40, 88
 
-// cleanUp removes the ghosts, unless another sandbox needs them. A directory
+// cleanUp removes the placeholders, unless another sandbox needs them. A directory
 // with something in it stays, and so does a file that is not what was made: it
 // is the user's.
-func (j *Janitor) cleanUp(h GhostDir, dirFD, lockFD int) *launch.Program {
-	p := launch.NewProgram(2*len(h.Ghosts) + 8)
+func (j *Janitor) cleanUp(h PlaceholderDir, dirFD, lockFD int) *launch.Program {
+	p := launch.NewProgram(2*len(h.Placeholders) + 8)
 	p.Do("lock", h.Lock, unix.SYS_FLOCK, launch.Int(lockFD), launch.Int(unix.LOCK_EX|unix.LOCK_NB))
 	// The host may have died when it had done all this itself. Then what is
 	// there now belongs to other sandboxes, which have another lock.
 	st := stat(p, launch.Int(dirFD), h.Lock)
 	p.Expect("know", h.Lock, st, statxIno, launch.Int(uint32(h.LockID.Ino)))
 	p.Expect("know", h.Lock, st, statxBorn, launch.Int(uint32(h.LockID.Born%1e9)))
-	list := make([]made, len(h.Ghosts))
-	for i, g := range h.Ghosts {
-		list[i] = made{dirFD: p.NewSlot(), ino: p.NewSlot(), born: p.NewSlot(), fd: dirFD}
+	list := make([]created, len(h.Placeholders))
+	for i, g := range h.Placeholders {
+		list[i] = created{dirFD: p.NewSlot(), ino: p.NewSlot(), born: p.NewSlot(), fd: dirFD}
 		dir, name := list[i].dirFD.Arg(), path.Base(g.Name)
 		if name != g.Name {
 			const how = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
@@ -132,7 +132,7 @@ func (j *Janitor) cleanUp(h GhostDir, dirFD, lockFD int) *launch.Program {
 		q.Do("remove", g.Name, unix.SYS_UNLINKAT, dir, q.Str(name), launch.Int(0))
 		p.Clone("clean up", launch.CloneArgs{Flags: unix.CLONE_VFORK}, q)
 	}
-	j.made = append(j.made, list)
+	j.created = append(j.created, list)
 	p.Do("remove", h.Lock, unix.SYS_UNLINKAT, launch.Int(dirFD), p.Str(h.Lock), launch.Int(unix.AT_REMOVEDIR)).Try()
 	return p
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// Bare is what a command without namespaces needs besides.
-type Bare struct {
+// LandlockOnly is what a command without namespaces needs besides.
+type LandlockOnly struct {
 	ReaperFD  int // launch.Reaper
 	ControlFD int // read end of the pipe through which the reaper gets the command's pid
 	StatusFD  int // write end of the one that it reports the command's end to
@@ -25,9 +25,9 @@ type Bare struct {
 // one, which only keeps signals and connections in: it can signal what it has
 // started and nothing else. The command is in the inner one as well, so it cannot
 // signal the reaper, nor trace anything outside.
-func (b Bare) Enter(c Command) *Entry {
+func (b LandlockOnly) Enter(c Command) *Entry {
 	outer := launch.NewProgram(64)
-	outer.Old()
+	outer.UseClone2()
 	leaveHost(outer, c, b.ReaperFD, b.ControlFD, b.StatusFD)
 	outer.Phase(launch.Confine)
 	report, gate := placeDescriptors(outer, c, b.ControlFD, b.StatusFD, b.ReaperFD)
@@ -41,7 +41,7 @@ func (b Bare) Enter(c Command) *Entry {
 
 	e := &Entry{Program: outer}
 	inner := launch.NewProgram(96)
-	e.PID = outer.CloneOld("start command", 0, inner)
+	e.PID = outer.Clone2("start command", 0, inner)
 	inner.Do("close the reaper's", "", unix.SYS_CLOSE_RANGE, launch.Int(control), launch.Int(reaper), launch.Int(0))
 	session(inner, c)
 	noPrivileges(inner).Try() // it may have no capability to begin with
