@@ -243,7 +243,7 @@ func (p *Program) FreeCPUs(from *Program) {
 	if from.cpus == nil {
 		from.cpus = new(unix.CPUSet)
 	}
-	p.Do("free processors", "", unix.SYS_SCHED_SETAFFINITY, Int(0), Int(unsafe.Sizeof(*from.cpus)), Arg{v: uintptr(unsafe.Pointer(from.cpus))}).Try()
+	p.Do("reset CPU affinity", "", unix.SYS_SCHED_SETAFFINITY, Int(0), Int(unsafe.Sizeof(*from.cpus)), Arg{v: uintptr(unsafe.Pointer(from.cpus))}).Try()
 }
 
 // Reap waits for a child that is about to end by itself, or has been killed.

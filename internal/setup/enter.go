@@ -219,6 +219,6 @@ func SharedMemory(initFD int) (p *launch.Program, flags uint64, info *[8]uint64)
 	p = launch.NewProgram(2)
 	p.Do("enter", "sandbox", unix.SYS_SETNS, launch.Int(initFD), launch.Int(unix.CLONE_NEWUSER|unix.CLONE_NEWIPC))
 	info, at := launch.Out[[8]uint64](p)
-	p.Do("ask", "shared memory", unix.SYS_SHMCTL, launch.Int(0), launch.Int(shmInfo), at)
+	p.Do("query", "shared memory", unix.SYS_SHMCTL, launch.Int(0), launch.Int(shmInfo), at)
 	return p, 0, info
 }

@@ -110,8 +110,8 @@ func (j *Janitor) cleanUp(h PlaceholderDir, dirFD, lockFD int) *launch.Program {
 	// The host may have died when it had done all this itself. Then what is
 	// there now belongs to other sandboxes, which have another lock.
 	st := stat(p, launch.Int(dirFD), h.Lock)
-	p.Expect("know", h.Lock, st, statxIno, launch.Int(uint32(h.LockID.Ino)))
-	p.Expect("know", h.Lock, st, statxBorn, launch.Int(uint32(h.LockID.Born%1e9)))
+	p.Expect("compare", h.Lock, st, statxIno, launch.Int(uint32(h.LockID.Ino)))
+	p.Expect("compare", h.Lock, st, statxBorn, launch.Int(uint32(h.LockID.Born%1e9)))
 	list := make([]created, len(h.Placeholders))
 	for i, g := range h.Placeholders {
 		list[i] = created{dirFD: p.NewSlot(), ino: p.NewSlot(), born: p.NewSlot(), fd: dirFD}
@@ -126,9 +126,9 @@ func (j *Janitor) cleanUp(h PlaceholderDir, dirFD, lockFD int) *launch.Program {
 		}
 		q := launch.NewProgram(8)
 		st := stat(q, dir, name)
-		q.Expect("know", g.Name, st, statxIno, list[i].ino.Arg())
-		q.Expect("know", g.Name, st, statxBorn, list[i].born.Arg())
-		q.Expect("know", g.Name, st, statxSize, launch.Int(uint32(g.Size)))
+		q.Expect("compare", g.Name, st, statxIno, list[i].ino.Arg())
+		q.Expect("compare", g.Name, st, statxBorn, list[i].born.Arg())
+		q.Expect("compare", g.Name, st, statxSize, launch.Int(uint32(g.Size)))
 		q.Do("remove", g.Name, unix.SYS_UNLINKAT, dir, q.Str(name), launch.Int(0))
 		p.Clone("clean up", launch.CloneArgs{Flags: unix.CLONE_VFORK}, q)
 	}

@@ -42,7 +42,7 @@ func (b LandlockOnly) Enter(c Command) *Entry {
 	e := &Entry{Program: outer}
 	inner := launch.NewProgram(96)
 	e.PID = outer.Clone2("start command", 0, inner)
-	inner.Do("close the reaper's", "", unix.SYS_CLOSE_RANGE, launch.Int(control), launch.Int(reaper), launch.Int(0))
+	inner.Do("close the reaper's descriptors", "", unix.SYS_CLOSE_RANGE, launch.Int(control), launch.Int(reaper), launch.Int(0))
 	session(inner, c)
 	noPrivileges(inner).Try() // it may have no capability to begin with
 	e.execGate(inner, c, report, gate)
