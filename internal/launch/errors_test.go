@@ -20,7 +20,8 @@ func TestUnsupportedErrorMatches(t *testing.T) {
 	if errors.Is(err, launch.ErrStopped) || errors.Is(err, syscall.ENOENT) {
 		t.Errorf("%v matches an error that it is not", err)
 	}
-	if !errors.Is(launch.ErrUnsupported, errors.ErrUnsupported) || errors.Is(errors.ErrUnsupported, launch.ErrUnsupported) {
+	std := errors.ErrUnsupported
+	if !errors.Is(launch.ErrUnsupported, std) || errors.Is(std, launch.ErrUnsupported) {
 		t.Error("ErrUnsupported must be a kind of errors.ErrUnsupported, not the reverse")
 	}
 }
