@@ -44,7 +44,7 @@ func NewCallerSpawner() (*Spawner, error) {
 	return s, err
 }
 
-// Keyring returns the name of an empty session keyring, or "" if there is none.
+// Keyring returns the name of an empty session keyring, or "" without keyrings.
 // Programs that Run executes must join it before they enter a user namespace.
 func (s *Spawner) Keyring() string { return s.keyring }
 

@@ -112,7 +112,7 @@ const statxIno, statxSize, statxBorn = 32, 40, 88
 func (j *Janitor) cleanUp(d PlaceholderDir, dirFD, lockFD int) *launch.Program {
 	p := launch.NewProgram(2*len(d.Placeholders) + 8)
 	p.Do("lock", d.Lock, unix.SYS_FLOCK, ints(lockFD, unix.LOCK_EX|unix.LOCK_NB)...)
-	// The host may have done all this itself before it died. Then what is there now
+	// The host may have done all this itself before it died. Anything there now
 	// belongs to other sandboxes, which have another lock.
 	st := stat(p, launch.Int(dirFD), d.Lock)
 	p.Expect("compare", d.Lock, st, statxIno, launch.Int(uint32(d.LockID.Ino)))
