@@ -68,7 +68,7 @@ func tryNamespaces() error {
 	defer s.Close()
 	p := launch.NewProgram(1)
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
-	err = s.RunOwn(p, setup.Namespaces)
+	err = s.RunOnThread(p, setup.Namespaces)
 	if errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") != "0" { // there are that many
 		err = fmt.Errorf("%w: %w", errShort, err)
 	}
@@ -159,7 +159,7 @@ func (b *bareBox) exec(parent *linuxBox, c setup.Command, p *linuxProcess) error
 	if err != nil {
 		return reaped(errors.Join(err, closeAll()))
 	}
-	bare := setup.Bare{ReaperFD: int(b.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd())}
+	bare := setup.LandlockOnly{ReaperFD: int(b.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd())}
 	p.entry = bare.Enter(c)
 	reaper, err := parent.spawner.Start(p.entry.Program, 0)
 	runtime.KeepAlive(files)

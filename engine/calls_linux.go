@@ -33,10 +33,10 @@ func (p *Plan) Calls() string {
 	command := setup.Command{
 		Landlock: p.landlock.rules, Filters: filters,
 		InitFD: initFD, Paths: searchPath("PROGRAM", p.Env), Argv: []string{"PROGRAM"}, Env: p.Env, Dir: p.Dir, Umask: umask,
-		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Marked: p.Spec.Keep,
+		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD, Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: p.nsRlimits(), Tagged: p.Spec.Keep,
 	}
 	if p.bare() {
-		e := setup.Bare{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
+		e := setup.LandlockOnly{ReaperFD: pauseFD, ControlFD: pipeFD, StatusFD: initFD}.Enter(command)
 		return fmt.Sprintf("# command: clone(sharing memory), and in the child:\n%s", e.Program)
 	}
 	all := p.withGhosts(func(d *ghostDir, g ghost) (rootfs.Source, bool) {

@@ -192,7 +192,7 @@ func (b *linuxBox) guard(s *Sandbox) {
 
 // mindMemory kills the rest when the kernel has killed one process for want of
 // memory, until the sandbox ends. memory.oom.group would do that, but must not be
-// set; see launch.Program.InCgroup.
+// set; see launch.Program.StartInCgroup.
 func (b *linuxBox) mindMemory(s *Sandbox) {
 	var seen cgroup.Events
 	for b.group.Short(seen) {

@@ -8,13 +8,16 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
 // explain turns an errno of a start that failed into what a user can act on.
 func (m *linuxMachine) explain(err error) error {
 	err = m.reason(err)
 	var u *UnsupportedError
-	if errors.As(err, &u) && (u.Feature == userNamespaces || u.Feature == "clone3") && m.host.Landlock >= bareABI {
+	if errors.As(err, &u) && (u.Feature == userNamespaces || u.Feature == launch.FeatureClone3) && m.host.Landlock >= bareABI {
 		with := *u
 		with.Remedy += "; or accept weaker confinement without namespaces (degrade namespaces)"
 		return &with
@@ -30,12 +33,12 @@ func (m *linuxMachine) reason(err error) error {
 	if !errors.As(err, &step) {
 		return err
 	}
-	if step.What == "find mount point" && errors.Is(err, unix.ENOENT) {
+	if step.What == setup.FindMountPoint && errors.Is(err, unix.ENOENT) {
 		return invalid("mount point %s does not exist, and nothing is made in what is the host's: create it there, mount elsewhere, or use a root directory with an overlay", step.Path)
 	}
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {
-	case step.What == "start process" && errors.Is(err, unix.ENOSPC):
+	case step.What == launch.StartProcess && errors.Is(err, unix.ENOSPC):
 		return &UnsupportedError{Feature: userNamespaces, Err: err, Remedy: "the limit is reached: raise sysctl user.max_user_namespaces"}
 	case sysctl("user/max_user_namespaces") == "0" && refused:
 		return &UnsupportedError{Feature: userNamespaces, Err: err, Remedy: "sysctl user.max_user_namespaces is 0: raise it"}
@@ -44,10 +47,10 @@ func (m *linuxMachine) reason(err error) error {
 	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && refused && !m.host.Become:
 		return &UnsupportedError{Feature: userNamespaces, Err: err,
 			Remedy: "AppArmor restricts them: give this program a profile with 'userns,', or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"}
-	case step.What == "start process" && refused:
+	case step.What == launch.StartProcess && refused:
 		return &UnsupportedError{Feature: userNamespaces, Err: err,
 			Remedy: "a seccomp filter or the policy of an outer container refuses them: allow clone and unshare with CLONE_NEWUSER there"}
-	case step.What == "mount proc" && refused:
+	case step.What == setup.MountProc && refused:
 		return &UnsupportedError{Feature: "a fresh /proc", Err: err,
 			Remedy: "an outer container masks parts of its /proc: run it with --security-opt systempaths=unconfined, or unmask /proc"}
 	case errors.Is(err, unix.ENOSYS):

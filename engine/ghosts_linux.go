@@ -64,7 +64,7 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	var ghostDirs []setup.GhostDir
+	var ghostDirs []setup.PlaceholderDir
 	for _, h := range p.ghostDirs {
 		d, err := openGhostDir(h)
 		if err != nil {
@@ -98,7 +98,7 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 		for i, ghost := range d.ghosts {
 			id, err := d.make(ghost.guardedName)
 			if err == nil {
-				g.janitor.Made(n, i, id)
+				g.janitor.Created(n, i, id)
 			} else if err != errUnwritable {
 				return g, fmt.Errorf("protect %s: %w", path.Join(d.dir.Path, ghost.name), err)
 			}
@@ -108,10 +108,10 @@ func (m *linuxMachine) makeGhosts(p *Plan) (g *ghosts, err error) {
 	return g, nil
 }
 
-func (d *heldDir) forJanitor() setup.GhostDir {
-	h := setup.GhostDir{DirFD: int(d.file.Fd()), LockFD: int(d.lock.Fd()), Lock: ghostLock, LockID: d.lockID}
+func (d *heldDir) forJanitor() setup.PlaceholderDir {
+	h := setup.PlaceholderDir{DirFD: int(d.file.Fd()), LockFD: int(d.lock.Fd()), Lock: ghostLock, LockID: d.lockID}
 	for _, g := range d.ghosts {
-		h.Ghosts = append(h.Ghosts, setup.Ghost{Name: g.name, File: g.file, Size: len(g.data)})
+		h.Placeholders = append(h.Placeholders, setup.Placeholder{Name: g.name, File: g.file, Size: len(g.data)})
 	}
 	return h
 }

@@ -127,7 +127,7 @@ func (m *linuxMachine) spawner(id identity) (*launch.Spawner, error) {
 func (m *linuxMachine) newSpawner(id identity) (*launch.Spawner, error) {
 	switch {
 	case !m.host.Become && m.here:
-		return launch.HereSpawner()
+		return launch.NewCallerSpawner()
 	case !m.host.Become:
 		return launch.NewSpawner(nil)
 	}
@@ -235,7 +235,7 @@ func (m *linuxMachine) fromTemplate(s *launch.Spawner, p *Plan, t *template) (*s
 		networkFD = int(n.Fd())
 	}
 	init := setup.From(m.config(p), int(t.user.Fd()), int(t.mount.Fd()), networkFD)
-	err := s.RunOwn(init.Program, init.Flags)
+	err := s.RunOnThread(init.Program, init.Flags)
 	pid := init.PID.Int()
 	if err != nil && pid > 0 {
 		err = errors.Join(err, launch.Reap(pid))

@@ -40,7 +40,7 @@ func (b *linuxBox) exec(r execRequest) (process, error) {
 	c := setup.Command{
 		Paths: r.paths, Argv: r.argv, Env: r.env, Dir: r.dir, Umask: umask,
 		GateFD: int(b.m.gate.Fd()), Terminal: r.terminal,
-		Marked: r.marked, Signals: b.m.signals, Keyring: b.spawner.Keyring(), Rlimits: r.plan.nsRlimits(),
+		Tagged: r.marked, Signals: b.m.signals, Keyring: b.spawner.Keyring(), Rlimits: r.plan.nsRlimits(),
 		Landlock: r.plan.landlock.rules,
 	}
 	var err error

@@ -128,7 +128,7 @@ func (ts *templates) build(t *template, s *launch.Spawner, p *Plan, shared rootf
 		return err
 	}
 	tmpl := setup.NewTemplate(c)
-	err = errors.Join(s.RunOwn(tmpl.Program, tmpl.Flags), c.Sources.Close())
+	err = errors.Join(s.RunOnThread(tmpl.Program, tmpl.Flags), c.Sources.Close())
 	file := func(slot *launch.Slot, name string) *os.File {
 		if slot.Int() < 0 {
 			return nil

@@ -2,19 +2,19 @@ package ns
 
 import "github.com/tegmen-dev/tegmen/rootfs"
 
-// Access is a set of rights to files: LANDLOCK_ACCESS_FS_… of landlock(7). The
-// numbers are the kernel's on every architecture, and stand here so that a
-// ruleset can be made on any system.
+// Access is a set of rights to files: LANDLOCK_ACCESS_FS_… of landlock(7). The kernel
+// has the same numbers on every architecture. They are defined here so that a ruleset
+// can be made on any system.
 type Access uint64
 
-// The rights that this package gives, in groups.
+// The rights that this package grants, in groups.
 const (
 	// Read allows looking at files and directories, and executing files.
 	Read = execute | readFile | readDir
 	// Change allows writing to files that exist.
 	Change = writeFile | truncate | ioctlDev
-	// Make allows making, moving and removing files. Device nodes are not among
-	// them: no sandbox may make those.
+	// Make allows creating, moving and removing files, except device nodes: no
+	// sandbox may create those.
 	Make = removeDir | removeFile | makeDir | makeReg | makeSock | makeFifo | makeSym | refer
 	// ResolveUnix allows connecting to Unix sockets that have a path.
 	ResolveUnix Access = 1 << 16
@@ -39,18 +39,18 @@ const (
 	ioctlDev
 )
 
-// OfFiles are the rights that apply to a file; the others are for directories.
+// OfFiles are the rights that apply to files; the others apply to directories only.
 const OfFiles = execute | readFile | Change
 
 // Refer is the right to move and link files between directories. A domain that
 // does not handle it refuses it.
 const Refer = refer
 
-// What a domain can keep its processes from reaching outside of it
-// (LANDLOCK_SCOPE_…).
+// The scopes of a domain (LANDLOCK_SCOPE_…): what its processes cannot do to
+// processes outside of it.
 const (
-	ScopeAbstract uint64 = 1 << 0 // abstract Unix sockets
-	ScopeSignal   uint64 = 1 << 1 // signals
+	ScopeAbstract uint64 = 1 << 0 // connect to abstract Unix sockets
+	ScopeSignal   uint64 = 1 << 1 // send signals
 )
 
 const (
@@ -58,7 +58,7 @@ const (
 	connectTCP uint64 = 1 << 1 // LANDLOCK_ACCESS_NET_CONNECT_TCP
 )
 
-// landlockABI is what each version of Landlock added.
+// landlockABI lists what each version of Landlock added.
 var landlockABI = []struct {
 	kernel, adds string
 	fs           Access
@@ -76,17 +76,17 @@ var landlockABI = []struct {
 }
 
 const (
-	// FirstRefer is the first version that lets files be moved between
-	// directories: with an older one every such move fails.
+	// FirstRefer is the first version that can allow files to be moved between
+	// directories: with older ones every such move fails.
 	FirstRefer = 2
-	// FirstScope is the first version on which commands can be confined without
-	// namespaces: it keeps their signals inside, so that one signal can end their
-	// whole tree and nothing else.
+	// FirstScope is the first version that can confine commands without namespaces:
+	// it keeps their signals inside, so one signal ends their whole tree and
+	// nothing else.
 	FirstScope = 6
 )
 
-// LandlockLacks lists what a version of Landlock cannot confine that a newer one
-// can, each with its first kernel.
+// LandlockLacks lists what a version of Landlock cannot confine but a newer one can,
+// each with its first kernel. Version 0 lacks everything.
 func LandlockLacks(abi int) (lacks []string) {
 	for v := max(abi+1, 1); v < len(landlockABI); v++ {
 		if a := landlockABI[v]; a.fs|Access(a.net)|Access(a.scope) != 0 {
@@ -98,18 +98,18 @@ func LandlockLacks(abi int) (lacks []string) {
 
 // Ruleset is a Landlock ruleset: what is not granted is refused.
 type Ruleset struct {
-	ABI   int     // the kernel's version of Landlock; newer rights are left out
+	ABI   int     // the kernel's version of Landlock, from LandlockABI; newer rights are left out
 	Rules []Grant // nil grants nothing
-	TCP   bool    // TCP ports may be bound and connected to
-	Scope uint64  // ScopeAbstract, ScopeSignal: what is kept inside, as far as the kernel can
+	TCP   bool    // allow binding and connecting to TCP ports
+	Scope uint64  // ScopeAbstract, ScopeSignal: what to keep inside, as far as the kernel can
 
-	// ScopeOnly leaves files as they are, whatever Rules says: for a process that
-	// only has to be kept from signalling others.
+	// ScopeOnly ignores Rules and does not restrict files: for a process that must
+	// only be kept from signalling others.
 	ScopeOnly bool
 }
 
 // Handled returns what a domain made from the ruleset controls: rights to files,
-// rights to TCP ports and scopes (struct landlock_ruleset_attr).
+// rights to TCP ports, and scopes (struct landlock_ruleset_attr).
 func (r Ruleset) Handled() (files Access, tcp, scope uint64) {
 	for v := 1; v <= min(r.ABI, len(landlockABI)-1); v++ {
 		a := landlockABI[v]
@@ -124,8 +124,8 @@ func (r Ruleset) Handled() (files Access, tcp, scope uint64) {
 	return files, tcp, scope & r.Scope
 }
 
-// Grants returns the rules to be added. A right that applies to directories only
-// is left out for a file: the kernel refuses such a rule.
+// Grants returns the rules to add. For a file it leaves out the rights of directories:
+// the kernel refuses such a rule.
 func (r Ruleset) Grants() (list []Grant) {
 	files, _, _ := r.Handled()
 	rules := r.Rules
@@ -143,19 +143,19 @@ func (r Ruleset) Grants() (list []Grant) {
 	return list
 }
 
-// Grant gives rights to what lies at and beneath a path, if the path exists.
+// Grant gives rights to a path and everything beneath it, if the path exists.
 type Grant struct {
 	Path   string // absolute; links in it are not followed
-	Access Access
-	File   bool // the path is a file, not a directory
+	Access Access // the rights; 0 grants none
+	File   bool   // the path is a file, not a directory
 }
 
 // GrantSource grants rights to a file or directory of the host.
 func GrantSource(s rootfs.Source, a Access) Grant { return Grant{s.Path, a, !s.Dir} }
 
-// GrantTable derives rights from a mount table: what is mounted writable may be
-// written to, all else may be read. Files then stay protected even if a mount is
-// reached in another way.
+// GrantTable derives rights from a mount table: writable mounts may be written to,
+// everything else may be read. Files then stay protected even if a guest reaches a
+// mount in another way.
 func GrantTable(t rootfs.Table) []Grant {
 	grants := []Grant{{Path: "/", Access: Read}}
 	for _, n := range t {

@@ -2,6 +2,6 @@
 
 package ns
 
-// LandlockABI asks the kernel for its version of Landlock; 0 means that it has
-// none.
+// LandlockABI asks the kernel for its version of Landlock. It returns 0: only Linux
+// has it.
 func LandlockABI() int { return 0 }

@@ -2,23 +2,22 @@ package rootfs
 
 import "golang.org/x/sys/unix"
 
-// Stat identifies what an open descriptor leads to, even one opened with O_PATH.
-// The mode, the owner, the size and the number of links are valid in the result
-// (statx(2), Linux 4.11).
+// Stat returns the status of an open file, even of a descriptor opened with O_PATH.
+// Besides what Identify reads, the mode, the owner, the size and the number of links
+// are valid (statx(2), Linux 4.11).
 func Stat(fd int) (st unix.Statx_t, err error) {
 	const mask = StatMask | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID | unix.STATX_SIZE
 	err = unix.Statx(fd, "", StatFlags, mask, &st)
 	return st, err
 }
 
-// How statx(2) must be called for Identify: StatFlags on a descriptor and an
-// empty path, with at least StatMask.
+// The arguments of statx(2) that Identify needs.
 const (
-	StatFlags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
-	StatMask  = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME
+	StatFlags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC        // with a descriptor and an empty path
+	StatMask  = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BTIME // at least
 )
 
-// Identify reads an identity out of what statx(2) returned.
+// Identify returns the identity in a result of statx(2).
 func Identify(st *unix.Statx_t) Identity {
 	id := Identity{
 		Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino,

@@ -1,8 +1,8 @@
-// Package rootfs is the mount table of a sandbox, as data: which file, directory or
-// file system stands at which path. [Host] writes the table for a view of the
-// host's system directories, [Directory] for a directory that holds a root file
-// system. It is portable, looks at the host only through the Lookup it is given,
-// and mounts nothing.
+// Package rootfs describes the mount table of a sandbox as data: the file, directory
+// or file system at each path. [Host] returns the table for a view of the host's
+// system directories, [Directory] the table for a directory that holds a root file
+// system. The package is portable, reads the host only through the Lookup that it is
+// given, and mounts nothing.
 package rootfs
 
 import (
@@ -15,38 +15,41 @@ import (
 	"strings"
 )
 
-// Lookup finds a file or directory of the host, following symbolic links. Its
-// error is an fs.ErrNotExist when there is none.
+// Lookup finds a file or directory of the host, following symbolic links. If there is
+// none, its error is an fs.ErrNotExist.
 type Lookup func(path string) (Source, error)
 
-// Options are what the file tree depends on.
+// Options are the parameters of a file tree.
 type Options struct {
-	UID, GID  int      // of the sandbox's user, for passwd and group
+	UID, GID  int      // of the sandbox's user, for passwd and group; 0 is root inside
 	Hostname  string   // for hosts
-	Proc      []string // which of ProcEntries the host has
-	TmpBytes  int64    // size of each writable tmpfs
-	TmpInodes int64
+	Proc      []string // those of ProcEntries that the host has
+	TmpBytes  int64    // size of each writable tmpfs and overlay; 0 is no limit
+	TmpInodes int64    // number of files in each; 0 is no limit
 }
 
 // Workspace is the private directory that commands start in by default.
 const Workspace = "/workspace"
 
-// systemDirs make up the read-only view of the host. Nothing of /home, /root,
-// /var, /opt, /run or /srv is among them: credentials, sockets of daemons and
-// other people's data live there.
+// systemDirs are the read-only view of the host. /home, /root, /var, /opt, /run and
+// /srv are not among them: credentials, sockets of daemons and other people's data
+// live there.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// etcFiles are the parts of the host's /etc that programs in /usr need to run:
-// what names stand for, and what /usr has links to. Certificates, not private
-// keys: of /etc/ssl only what is public.
+// etcFiles are the parts of the host's /etc that programs in /usr need to run: tables
+// of names, and the targets of links in /usr. Only the public part of /etc/ssl is
+// among them: certificates, not private keys.
 var etcFiles = []string{
 	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/services", "/etc/protocols", "/etc/fonts",
-	"/etc/java-8-openjdk", "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk",
-	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
+	"/etc/java-8-openjdk", "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk",
+	"/etc/java-25-openjdk",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted",
+	"/etc/ca-certificates",
 }
 
-// Host returns the default tree: the host's system directories, read-only, and
-// an /etc that tells nothing of the host's users, names or network.
+// Host returns the default tree: the host's system directories, read-only, and an
+// /etc that reveals nothing of the host's users, names or network. It returns the
+// error of look, unless that is an fs.ErrNotExist for a directory of the host.
 func Host(look Lookup, o Options) (Table, error) {
 	t := Table{{Path: "/", Kind: Static, Mode: 0o755}}
 	for _, dir := range append(systemDirs, etcFiles...) {
@@ -70,9 +73,10 @@ func Host(look Lookup, o Options) (Table, error) {
 	return o.common(t, look)
 }
 
-// Directory returns a tree whose root is a directory of the host, read-only or
-// under an overlay that is lost with the sandbox. Its /proc, /dev and /tmp are
-// the sandbox's; read-only, it has to have these directories.
+// Directory returns a tree whose root is a directory of the host, read-only or under
+// an overlay that is lost with the sandbox. /proc, /dev and /tmp are the sandbox's
+// own. Without an overlay dir must contain these three directories; nothing is made
+// in it.
 func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) {
 	src, err := look(dir)
 	if err != nil {
@@ -94,7 +98,7 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) 
 		case err != nil:
 			return nil, err
 		case point.Path != at || !point.Dir:
-			// CVE-2019-19921, CVE-2026-41579: a link there decides what is mounted where.
+			// CVE-2019-19921, CVE-2026-41579: a link there would redirect a mount.
 			return nil, fmt.Errorf("root %s: %s is not a directory", dir, name)
 		}
 	}
@@ -102,8 +106,8 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) 
 	return o.common(t, look)
 }
 
-// common adds what every tree has. A read-only root without a /workspace does
-// without one.
+// common adds the nodes of every tree. A read-only root that has no /workspace gets
+// none.
 func (o Options) common(t Table, look Lookup) (Table, error) {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		src, err := look("/dev/" + name)
@@ -112,9 +116,7 @@ func (o Options) common(t Table, look Lookup) (Table, error) {
 		}
 		t = t.Add(Node{Path: "/dev/" + name, Kind: Device, Source: src})
 	}
-	for _, l := range []entry{
-		{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
-	} {
+	for _, l := range devLinks {
 		t = t.Add(Node{Path: "/dev/" + l.name, Kind: Symlink, Data: l.data})
 	}
 	proc := Node{Path: "/proc", Kind: Proc}
@@ -131,14 +133,23 @@ func (o Options) common(t Table, look Lookup) (Table, error) {
 	return t.Add(o.tmpfs(Workspace, 0o755, false)), nil
 }
 
+// devLinks are the symbolic links of /dev.
+var devLinks = []entry{
+	{"fd", "/proc/self/fd"},
+	{"stdin", "/proc/self/fd/0"},
+	{"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"},
+	{"ptmx", "pts/ptmx"},
+}
+
 func (o Options) tmpfs(at string, mode uint32, noexec bool) Node {
 	return Node{Path: at, Kind: Tmpfs, Mode: mode, NoExec: noexec, Size: o.TmpBytes, Inodes: o.TmpInodes}
 }
 
-// entry is a name and what it holds or points to.
+// entry is a name and its content or target.
 type entry struct{ name, data string }
 
-// etc is generated: it tells of the sandbox's user and nobody else.
+// etc generates the files of /etc: they name the sandbox's user and nobody else.
 func (o Options) etc() []entry {
 	uid, gid := strconv.Itoa(o.UID), strconv.Itoa(o.GID)
 	passwd, group := "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n", "root:x:0:\n"
@@ -167,15 +178,18 @@ func (o Options) etc() []entry {
 	}
 }
 
-// Of /proc, runc's default lists: hidden are parts that tell of the whole
-// machine or its kernel's insides; read-only are its controls.
+// runc's default lists of /proc. The masked entries reveal the whole machine or the
+// kernel's internals; the locked ones, which are read-only, control them.
 var (
-	masked = []string{"acpi/", "asound/", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi/", "timer_list", "timer_stats"}
+	masked = []string{
+		"acpi/", "asound/", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi/",
+		"timer_list", "timer_stats",
+	}
 	locked = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
 )
 
-// ProcEntries lists the names in /proc that matter to a tree, for who finds out
-// which of them a host has.
+// ProcEntries lists the names in /proc that a tree hides or locks. A caller looks up
+// which of them the host has, for Options.Proc.
 func ProcEntries() []string {
 	var names []string
 	for _, n := range append(slices.Clone(masked), locked...) {
@@ -184,6 +198,7 @@ func ProcEntries() []string {
 	return names
 }
 
+// hide returns the masked and the locked entries among those that a host has.
 func hide(have []string) (mask, lock []string) {
 	in := func(name string) bool { return slices.Contains(have, strings.TrimSuffix(name, "/")) }
 	for _, m := range masked {

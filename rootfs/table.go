@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is what stands at a path.
+// Kind is the kind of a node.
 type Kind uint8
 
+// The kinds of nodes. The zero Kind is invalid.
 const (
 	Dir     Kind = iota + 1 // an empty directory
 	File                    // a file with the content Data
@@ -18,38 +19,41 @@ const (
 	Bind                    // a file or directory of the host, submounts included
 	Device                  // a device node of the host
 	Static                  // a tmpfs that is filled from the table and then made read-only
-	Tmpfs                   // a writable tmpfs of the sandbox's own
-	Overlay                 // a host directory under a writable tmpfs of the sandbox's own, or under a directory made for it
-	Proc                    // a procfs of the sandbox's own pid namespace
-	Devpts                  // pseudo-terminals of the sandbox's own
+	Tmpfs                   // a writable tmpfs, private to the sandbox
+	Overlay                 // a host directory under a writable tmpfs, or under a directory made for it
+	Proc                    // a procfs of the sandbox's pid namespace
+	Devpts                  // pseudo-terminals, private to the sandbox
 )
 
-func (k Kind) String() string {
-	return [...]string{"", "dir", "file", "symlink", "bind", "device", "static", "tmpfs", "overlay", "proc", "devpts"}[k]
+var kindNames = [...]string{
+	Dir: "dir", File: "file", Symlink: "symlink", Bind: "bind", Device: "device", Static: "static",
+	Tmpfs: "tmpfs", Overlay: "overlay", Proc: "proc", Devpts: "devpts",
 }
 
-// Identity tells one file of the host from all others, also from one that has
-// got its inode number after it was removed.
+func (k Kind) String() string { return kindNames[k] }
+
+// Identity distinguishes one file of the host from all others, even from a later
+// file that has reused its inode number.
 type Identity struct {
-	Dev, Ino uint64
-	Born     int64 // when it was made, in nanoseconds; 0 where that is not kept
-	Dir      bool
+	Dev, Ino uint64 // device and inode number
+	Born     int64  // time of creation, nanoseconds since 1970; 0 if the file system does not record it
+	Dir      bool   // a directory
 }
 
-// Source is a host file or directory, and which one it was when it was looked
-// up. What is mounted later is compared, so a path that has been swapped since
-// (the attack of CVE-2024-42472 and of runc's volume races) is refused.
+// Source is a host file or directory, with its identity when it was looked up. What
+// is mounted later is compared with it, so a path that has been swapped since (the
+// attack of CVE-2024-42472 and of runc's volume races) is refused.
 type Source struct {
-	Path string // absolute, symlinks resolved
-	Identity
-	UID, GID int
-	Mode     uint32 // permission bits
+	Path     string // absolute, symlinks resolved
+	Identity        // of the file at Path
+	UID, GID int    // its owner and group
+	Mode     uint32 // its permission bits
 }
 
-// ErrChanged is matched by the error of Source.Is.
+// ErrChanged is matched by the errors of Source.Is.
 var ErrChanged = errors.New("changed since the plan was made")
 
-// Is returns an error unless id identifies the source.
+// Is returns an ErrChanged unless id identifies the source.
 func (s Source) Is(id Identity) error {
 	if s.Identity != id {
 		return fmt.Errorf("mount %q: %w", s.Path, ErrChanged)
@@ -57,37 +61,37 @@ func (s Source) Is(id Identity) error {
 	return nil
 }
 
-// Node is one entry. Which fields count depends on Kind.
+// Node is one entry of a Table. Each field applies to the kinds that its comment
+// names.
 type Node struct {
-	Path     string // inside, absolute and clean
-	Kind     Kind
+	Path     string   // inside, absolute and clean
+	Kind     Kind     // what stands there
 	Source   Source   // Bind, Device, Overlay
 	Upper    Source   // Overlay: the directory that holds what is written; without a Path it is a tmpfs
 	ReadOnly bool     // Bind
 	NoExec   bool     // Tmpfs
-	Data     string   // File, Symlink
-	Mode     uint32   // Dir, File, Tmpfs, Static, Overlay but as the root
-	Size     int64    // Tmpfs, Overlay: bytes; 0 is no limit, as the kernel has it
-	Inodes   int64    // Tmpfs, Overlay: likewise
+	Data     string   // File: its content; Symlink: its target
+	Mode     uint32   // Dir, File, Tmpfs, Static, Overlay except as the root: permission bits
+	Size     int64    // Tmpfs, Overlay: bytes; 0 is no limit, as in the kernel
+	Inodes   int64    // Tmpfs, Overlay: number of files; 0 is no limit
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
 	Locked   []string // Proc: read-only
 }
 
-// Table lists nodes so that each comes after those it stands upon. The first
-// is the root, "/".
+// Table lists nodes, each after those it stands upon. The first is the root, "/".
 type Table []Node
 
-// FromHost tells whether a node has a Source.
+// FromHost reports whether nodes of the kind have a Source.
 func (k Kind) FromHost() bool { return k == Bind || k == Device || k == Overlay }
 
-// Tree is a tree of the host that a node mounts, under a name of its own.
+// Tree is a tree of the host that a node mounts.
 type Tree struct {
-	Name string
-	Source
+	Name   string // unique in the table
+	Source        // on the host
 }
 
-// Trees lists what of the host a node mounts. The first is named by the node's
-// path, and a second as no path is.
+// Trees lists the trees of the host that a node mounts. The first is named by the
+// node's path; the name of a second is not a clean path, so the two never collide.
 func (n Node) Trees() (trees []Tree) {
 	if n.Kind.FromHost() {
 		trees = append(trees, Tree{n.Path, n.Source})
@@ -98,18 +102,18 @@ func (n Node) Trees() (trees []Tree) {
 	return trees
 }
 
-// UpperName is what Trees calls the Upper.
+// UpperName returns the name that Trees gives the Upper.
 func (n Node) UpperName() string { return n.Path + "//upper" }
 
-// holdsHost tells whether what is made in a node would be somebody's files: the
-// host's, or those that are listed as the work of a sandbox.
+// holdsHost reports whether files made in a node would be somebody's: the host's, or
+// listed as the work of a sandbox.
 func (n Node) holdsHost() bool { return n.Kind == Bind || n.Kind == Overlay && n.Path != "/" }
 
-// fresh tells whether a node is made anew for each sandbox.
+// fresh reports whether each sandbox gets a new node of the kind.
 func (k Kind) fresh() bool { return k == Tmpfs || k == Proc || k == Devpts || k == Overlay }
 
-// Split parts the table into what sandboxes of one template may share (it is
-// read-only, or is the host's own) and what each needs for itself.
+// Split divides the table into the nodes that sandboxes of one template may share,
+// since they are read-only or the host's, and those that each needs for itself.
 func (t Table) Split() (shared, own Table) {
 	for _, n := range t {
 		if n.Kind.fresh() || own.Below(n.Path) {
@@ -121,18 +125,18 @@ func (t Table) Split() (shared, own Table) {
 	return shared, own
 }
 
-// Below tells whether a path lies at or beneath a node of the table.
+// Below reports whether a path lies at or beneath a node of the table.
 func (t Table) Below(p string) bool {
 	return slices.ContainsFunc(t, func(n Node) bool { return Within(n.Path, p) })
 }
 
-// Within tells whether p is dir or lies beneath it.
+// Within reports whether p is dir or lies beneath it.
 func Within(dir, p string) bool {
 	return dir == "/" || p == dir || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }
 
-// Holder returns the node on which the path p stands: the deepest mount that
-// contains it, leaving out p itself. A table's root holds everything.
+// Holder returns the node on which the path p stands: the deepest mount that contains
+// it, other than a node at p itself. The root of a table holds everything.
 func (t Table) Holder(p string) Node {
 	best := t[0]
 	for _, n := range t {
@@ -143,16 +147,16 @@ func (t Table) Holder(p string) Node {
 	return best
 }
 
-// Makes tells whether what a node at the path p stands on is the sandbox's own, so
-// that a mount point can be made there.
+// Makes reports whether a node at the path p stands on a node that belongs to the
+// sandbox, so that a mount point can be made there.
 func (t Table) Makes(p string) bool { return !t.Holder(p).holdsHost() }
 
 func (k Kind) mount() bool { return k != Dir && k != File && k != Symlink }
 
-// Add puts a node in, in place of one at the same path, and with the parent
-// directories that have to be made. A mount also takes the place of everything
-// beneath it, which it would hide. Nothing is ever made in a Bind: that would
-// leave files on the host; nor in an Overlay that is not the root.
+// Add returns the table with a node added, which replaces one at the same path. It
+// also adds the parent directories that must be made. A mount replaces everything
+// beneath it, which it would hide. Nothing is ever made in a Bind, which would leave
+// files on the host, or in an Overlay that is not the root. Add may modify t.
 func (t Table) Add(n Node) Table {
 	if n.Kind.mount() && n.Path != "/" {
 		t = slices.DeleteFunc(t, func(o Node) bool { return o.Path != n.Path && Within(n.Path, o.Path) })
@@ -167,33 +171,37 @@ func (t Table) Add(n Node) Table {
 	return append(t, n)
 }
 
-// Has tells whether a node stands at exactly this path.
+// Has reports whether a node stands at exactly this path.
 func (t Table) Has(p string) bool {
 	return slices.ContainsFunc(t, func(n Node) bool { return n.Path == p })
 }
 
-// Sort orders the table so that a mount comes before what stands upon it,
-// keeping the order in which nodes were added otherwise.
+// Sort orders the table so that a mount comes before the nodes that stand upon it,
+// and otherwise keeps the order.
 func (t Table) Sort() {
 	slices.SortStableFunc(t, func(a, b Node) int { return Depth(a.Path) - Depth(b.Path) })
 }
 
-// Depth is the number of elements of an absolute, clean path.
+// Depth returns the number of elements of an absolute, clean path; 0 for "/".
 func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/") }
 
-// Key is the same for tables that are the same in every respect. It is not
-// for people.
+// Key returns the same string for tables that mount the same, and different ones for
+// all others. Sandboxes whose tables have one key share a template.
 func (t Table) Key() string {
 	var b strings.Builder
 	for _, n := range t {
-		fmt.Fprintf(&b, "%d %q %q %d %d %d %t %t %t %q %o %d %d %q %q %q %d %d %d %t %d %d %o\n", n.Kind, n.Path, n.Source.Path, n.Source.Dev, n.Source.Ino, n.Source.Born,
-			n.Source.Dir, n.ReadOnly, n.NoExec, n.Data, n.Mode, n.Size, n.Inodes, n.Masked, n.Locked,
-			n.Upper.Path, n.Upper.Dev, n.Upper.Ino, n.Upper.Born, n.Upper.Dir, n.Upper.UID, n.Upper.GID, n.Upper.Mode)
+		fmt.Fprintf(&b, "%d %q %t %t %q %o ", n.Kind, n.Path, n.ReadOnly, n.NoExec, n.Data, n.Mode)
+		fmt.Fprintf(&b, "%d %d %q %q", n.Size, n.Inodes, n.Masked, n.Locked)
+		for _, s := range []Source{n.Source, n.Upper} {
+			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)
+		}
+		// The owner of a Source decides nothing about the mount.
+		fmt.Fprintf(&b, " %d %d %o\n", n.Upper.UID, n.Upper.GID, n.Upper.Mode)
 	}
 	return b.String()
 }
 
-// String is the line that a Plan prints.
+// String returns the line that a Plan prints.
 func (n Node) String() string {
 	s := fmt.Sprintf("%-8s %s", n.Kind, n.Path)
 	switch n.Kind {

@@ -22,11 +22,24 @@ func TestAdd(t *testing.T) {
 		add  []Node
 		want string
 	}{
-		{"parents are made", []Node{{Path: "/a/b", Kind: Bind}}, "static:/ dir:/a bind:/a/b"},
-		{"nothing is made in a bind", []Node{{Path: "/a", Kind: Bind}, {Path: "/a/b/c", Kind: Bind}}, "static:/ bind:/a bind:/a/b/c"},
-		{"parents in a tmpfs", []Node{{Path: "/t", Kind: Tmpfs}, {Path: "/t/b/c", Kind: Bind}}, "static:/ tmpfs:/t dir:/t/b bind:/t/b/c"},
-		{"in place of the same path", []Node{{Path: "/w", Kind: Tmpfs}, {Path: "/w", Kind: Bind}}, "static:/ bind:/w"},
-		{"a mount hides what is beneath", []Node{{Path: "/etc/passwd", Kind: File}, {Path: "/etcx", Kind: Dir}, {Path: "/etc", Kind: Bind}}, "static:/ bind:/etc dir:/etcx"},
+		{"parents are made",
+			[]Node{{Path: "/a/b", Kind: Bind}},
+			"static:/ dir:/a bind:/a/b"},
+		{"nothing is made in a bind",
+			[]Node{{Path: "/a", Kind: Bind}, {Path: "/a/b/c", Kind: Bind}},
+			"static:/ bind:/a bind:/a/b/c"},
+		{"nothing is made in an overlay that is not the root",
+			[]Node{{Path: "/a", Kind: Overlay}, {Path: "/a/b/c", Kind: Tmpfs}},
+			"static:/ overlay:/a tmpfs:/a/b/c"},
+		{"parents in a tmpfs",
+			[]Node{{Path: "/t", Kind: Tmpfs}, {Path: "/t/b/c", Kind: Bind}},
+			"static:/ tmpfs:/t dir:/t/b bind:/t/b/c"},
+		{"in place of the same path",
+			[]Node{{Path: "/w", Kind: Tmpfs}, {Path: "/w", Kind: Bind}},
+			"static:/ bind:/w"},
+		{"a mount hides what is beneath",
+			[]Node{{Path: "/etc/passwd", Kind: File}, {Path: "/etcx", Kind: Dir}, {Path: "/etc", Kind: Bind}},
+			"static:/ bind:/etc dir:/etcx"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := root
@@ -42,9 +55,13 @@ func TestAdd(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	table := Table{{Path: "/", Kind: Static}, {Path: "/usr", Kind: Bind}, {Path: "/tmp", Kind: Tmpfs}, {Path: "/tmpx", Kind: Dir}, {Path: "/tmp/a", Kind: Dir}, {Path: "/tmp/a/b", Kind: Bind}}
+	table := Table{
+		{Path: "/", Kind: Static}, {Path: "/usr", Kind: Bind}, {Path: "/tmp", Kind: Tmpfs},
+		{Path: "/tmpx", Kind: Dir}, {Path: "/tmp/a", Kind: Dir}, {Path: "/tmp/a/b", Kind: Bind},
+	}
 	shared, own := table.Split()
-	if got, want := paths(shared)+" | "+paths(own), "static:/ bind:/usr dir:/tmpx | tmpfs:/tmp dir:/tmp/a bind:/tmp/a/b"; got != want {
+	want := "static:/ bind:/usr dir:/tmpx | tmpfs:/tmp dir:/tmp/a bind:/tmp/a/b"
+	if got := paths(shared) + " | " + paths(own); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -81,10 +98,12 @@ func TestSourceIs(t *testing.T) {
 	}
 }
 
-// Key must tell apart whatever two tables can differ in: sandboxes whose tables
-// have one key share a template.
+// Key must tell apart any two tables that differ: sandboxes whose tables have one key
+// share a template.
 func TestKeyKnowsEveryField(t *testing.T) {
-	base := Node{Path: "/a", Kind: File, Data: "x", Masked: []string{"m"}, Locked: []string{"l"}, Source: Source{Path: "/s"}}
+	base := Node{
+		Path: "/a", Kind: File, Data: "x", Masked: []string{"m"}, Locked: []string{"l"}, Source: Source{Path: "/s"},
+	}
 	seen := map[string]string{Table{base}.Key(): "base"}
 	var change func(v reflect.Value, name string)
 	change = func(v reflect.Value, name string) {

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// As calls f on a thread that is, to file systems, another user, without the
-// capabilities that the caller has over files, and then ends the thread. What f
-// makes is that user's, and it can touch nothing that user could not. It takes
-// CAP_SETUID and CAP_SETGID. f leaves file systems to no other goroutine.
+// As calls f on a thread that acts on file systems as another user, without the
+// caller's capabilities over files, and then ends the thread. The files that f
+// creates belong to that user, and f can touch nothing that the user could not. As
+// needs CAP_SETUID and CAP_SETGID. f must not leave file access to another
+// goroutine.
 func As(id Identity, f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -31,8 +32,8 @@ func actAs(id Identity) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 		return fmt.Errorf("setgroups: %w", e)
 	}
-	// They return what was before, whether or not it has changed; asked again
-	// with an id that is none, what is (setfsuid(2)).
+	// They return the former id whether or not they have changed it. A second call,
+	// with an invalid id, returns the present one (setfsuid(2)).
 	for _, c := range []struct {
 		name string
 		nr   uintptr

@@ -12,119 +12,71 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call names the system calls that programs use, with a letter an argument:
-// d descriptor, s string, p pointer to a structure, x flags, o octal, i number.
-func call(nr uintptr) (name, args string) {
-	switch nr {
-	case unix.SYS_CAPSET:
-		return "capset", "pp"
-	case unix.SYS_CHDIR:
-		return "chdir", "s"
-	case unix.SYS_CLONE:
-		return "clone", "xiiii"
-	case unix.SYS_CLONE3:
-		return "clone3", "pi"
-	case unix.SYS_CLOSE:
-		return "close", "d"
-	case unix.SYS_CLOSE_RANGE:
-		return "close_range", "iix"
-	case unix.SYS_DUP3:
-		return "dup3", "ddx"
-	case unix.SYS_EPOLL_CREATE1:
-		return "epoll_create1", "x"
-	case unix.SYS_EPOLL_CTL:
-		return "epoll_ctl", "didp"
-	case unix.SYS_EPOLL_PWAIT:
-		return "epoll_pwait", "dpiipi"
-	case unix.SYS_EXECVE:
-		return "execve", "spp"
-	case unix.SYS_EXECVEAT:
-		return "execveat", "dsppxi"
-	case unix.SYS_EXIT_GROUP:
-		return "exit_group", "i"
-	case unix.SYS_FCHDIR:
-		return "fchdir", "d"
-	case unix.SYS_FCNTL:
-		return "fcntl", "dii"
-	case unix.SYS_FLOCK:
-		return "flock", "dx"
-	case unix.SYS_FUTEX:
-		return "futex", "piiipi"
-	case unix.SYS_IOCTL:
-		return "ioctl", "dxp"
-	case unix.SYS_KEYCTL:
-		return "keyctl", "is"
-	case unix.SYS_LANDLOCK_ADD_RULE:
-		return "landlock_add_rule", "dipi"
-	case unix.SYS_LANDLOCK_CREATE_RULESET:
-		return "landlock_create_ruleset", "pii"
-	case unix.SYS_LANDLOCK_RESTRICT_SELF:
-		return "landlock_restrict_self", "dx"
-	case unix.SYS_MKDIRAT:
-		return "mkdirat", "dso"
-	case unix.SYS_MOUNT:
-		return "mount", "sssxs"
-	case unix.SYS_MOUNT_SETATTR:
-		return "mount_setattr", "dsxpi"
-	case unix.SYS_MOVE_MOUNT:
-		return "move_mount", "dsdsx"
-	case unix.SYS_OPENAT:
-		return "openat", "dsxo"
-	case unix.SYS_OPENAT2:
-		return "openat2", "dspi"
-	case unix.SYS_OPEN_TREE:
-		return "open_tree", "dsx"
-	case unix.SYS_PIDFD_OPEN:
-		return "pidfd_open", "ix"
-	case unix.SYS_PIVOT_ROOT:
-		return "pivot_root", "ss"
-	case unix.SYS_PRCTL:
-		return "prctl", "iiiii"
-	case unix.SYS_PRLIMIT64:
-		return "prlimit64", "iipp"
-	case unix.SYS_READ:
-		return "read", "dpi"
-	case unix.SYS_RT_SIGACTION:
-		return "rt_sigaction", "ippi"
-	case unix.SYS_RT_SIGPROCMASK:
-		return "rt_sigprocmask", "ippi"
-	case unix.SYS_SCHED_SETAFFINITY:
-		return "sched_setaffinity", "iip"
-	case unix.SYS_SECCOMP:
-		return "seccomp", "ixp"
-	case unix.SYS_SENDMSG:
-		return "sendmsg", "dpx"
-	case unix.SYS_SETHOSTNAME:
-		return "sethostname", "si"
-	case unix.SYS_SETNS:
-		return "setns", "dx"
-	case unix.SYS_SETSID:
-		return "setsid", ""
-	case unix.SYS_SHMCTL:
-		return "shmctl", "iip"
-	case unix.SYS_SOCKET:
-		return "socket", "iii"
-	case unix.SYS_SYMLINKAT:
-		return "symlinkat", "sds"
-	case unix.SYS_UMASK:
-		return "umask", "o"
-	case unix.SYS_UMOUNT2:
-		return "umount2", "sx"
-	case unix.SYS_STATX:
-		return "statx", "dsxxp"
-	case unix.SYS_UNLINKAT:
-		return "unlinkat", "dsx"
-	case unix.SYS_UNSHARE:
-		return "unshare", "x"
-	case unix.SYS_WRITE:
-		return "write", "dpi"
-	}
-	return "syscall " + strconv.Itoa(int(nr)), "iiiiii"
+// A signature names a system call and its arguments, a letter each: d descriptor,
+// s string, p pointer to a structure, x flags, o octal, i number.
+type signature struct{ name, args string }
+
+// calls lists the system calls that programs use, by number. It is an array and
+// not a map, so the linker lays it out and a start pays nothing for it.
+var calls = [...]signature{
+	unix.SYS_CAPSET:                  {"capset", "pp"},
+	unix.SYS_CHDIR:                   {"chdir", "s"},
+	unix.SYS_CLONE:                   {"clone", "xiiii"},
+	unix.SYS_CLONE3:                  {"clone3", "pi"},
+	unix.SYS_CLOSE:                   {"close", "d"},
+	unix.SYS_CLOSE_RANGE:             {"close_range", "iix"},
+	unix.SYS_DUP3:                    {"dup3", "ddx"},
+	unix.SYS_EPOLL_CREATE1:           {"epoll_create1", "x"},
+	unix.SYS_EPOLL_CTL:               {"epoll_ctl", "didp"},
+	unix.SYS_EPOLL_PWAIT:             {"epoll_pwait", "dpiipi"},
+	unix.SYS_EXECVE:                  {"execve", "spp"},
+	unix.SYS_EXECVEAT:                {"execveat", "dsppxi"},
+	unix.SYS_EXIT_GROUP:              {"exit_group", "i"},
+	unix.SYS_FCHDIR:                  {"fchdir", "d"},
+	unix.SYS_FCNTL:                   {"fcntl", "dii"},
+	unix.SYS_FLOCK:                   {"flock", "dx"},
+	unix.SYS_FUTEX:                   {"futex", "piiipi"},
+	unix.SYS_IOCTL:                   {"ioctl", "dxp"},
+	unix.SYS_KEYCTL:                  {"keyctl", "is"},
+	unix.SYS_LANDLOCK_ADD_RULE:       {"landlock_add_rule", "dipi"},
+	unix.SYS_LANDLOCK_CREATE_RULESET: {"landlock_create_ruleset", "pii"},
+	unix.SYS_LANDLOCK_RESTRICT_SELF:  {"landlock_restrict_self", "dx"},
+	unix.SYS_MKDIRAT:                 {"mkdirat", "dso"},
+	unix.SYS_MOUNT:                   {"mount", "sssxs"},
+	unix.SYS_MOUNT_SETATTR:           {"mount_setattr", "dsxpi"},
+	unix.SYS_MOVE_MOUNT:              {"move_mount", "dsdsx"},
+	unix.SYS_OPENAT:                  {"openat", "dsxo"},
+	unix.SYS_OPENAT2:                 {"openat2", "dspi"},
+	unix.SYS_OPEN_TREE:               {"open_tree", "dsx"},
+	unix.SYS_PIDFD_OPEN:              {"pidfd_open", "ix"},
+	unix.SYS_PIVOT_ROOT:              {"pivot_root", "ss"},
+	unix.SYS_PRCTL:                   {"prctl", "iiiii"},
+	unix.SYS_PRLIMIT64:               {"prlimit64", "iipp"},
+	unix.SYS_READ:                    {"read", "dpi"},
+	unix.SYS_RT_SIGACTION:            {"rt_sigaction", "ippi"},
+	unix.SYS_RT_SIGPROCMASK:          {"rt_sigprocmask", "ippi"},
+	unix.SYS_SCHED_SETAFFINITY:       {"sched_setaffinity", "iip"},
+	unix.SYS_SECCOMP:                 {"seccomp", "ixp"},
+	unix.SYS_SENDMSG:                 {"sendmsg", "dpx"},
+	unix.SYS_SETHOSTNAME:             {"sethostname", "si"},
+	unix.SYS_SETNS:                   {"setns", "dx"},
+	unix.SYS_SETSID:                  {"setsid", ""},
+	unix.SYS_SHMCTL:                  {"shmctl", "iip"},
+	unix.SYS_SOCKET:                  {"socket", "iii"},
+	unix.SYS_STATX:                   {"statx", "dsxxp"},
+	unix.SYS_SYMLINKAT:               {"symlinkat", "sds"},
+	unix.SYS_UMASK:                   {"umask", "o"},
+	unix.SYS_UMOUNT2:                 {"umount2", "sx"},
+	unix.SYS_UNLINKAT:                {"unlinkat", "dsx"},
+	unix.SYS_UNSHARE:                 {"unshare", "x"},
+	unix.SYS_WRITE:                   {"write", "dpi"},
 }
 
-func callName(nr uintptr) string {
-	name, _ := call(nr)
-	return name
+func call(nr uintptr) signature {
+	if nr < uintptr(len(calls)) && calls[nr].name != "" {
+		return calls[nr]
+	}
+	return signature{"syscall " + strconv.Itoa(int(nr)), "iiiiii"}
 }
 
 // String lists the program as system calls, one a line, a cloned program
@@ -137,31 +89,12 @@ func (p *Program) String() string {
 }
 
 func (p *Program) print(b *strings.Builder, indent string, slots map[uintptr]int) {
-	slot := func(addr uintptr) int {
-		if _, ok := slots[addr]; !ok {
-			slots[addr] = len(slots) + 1
-		}
-		return slots[addr]
-	}
 	n := 0
 	for i := range p.steps {
 		s := &p.steps[i]
-		args := make([]string, 0, 6)
-		name, kinds := call(s.nr)
-		if s.nr == unix.SYS_PRCTL && s.args[0] == unix.PR_SET_NAME {
-			kinds = "is"
-		}
-		for j, kind := range kinds {
-			v := s.args[j]
-			if s.kind>>(kindRef+j)&1 != 0 {
-				args = append(args, "$"+strconv.Itoa(slot(v)))
-				continue
-			}
-			args = append(args, p.arg(kind, v))
-		}
-		fmt.Fprintf(b, "%s%s(%s)", indent, name, strings.Join(args, ", "))
+		fmt.Fprintf(b, "%s%s(%s)", indent, call(s.nr).name, strings.Join(p.args(s, slots), ", "))
 		if s.dst != nil {
-			fmt.Fprintf(b, " = $%d", slot(uintptr(unsafe.Pointer(s.dst))))
+			b.WriteString(" = " + slotName(slots, uintptr(unsafe.Pointer(s.dst))))
 		}
 		if s.kind&kindTry != 0 {
 			b.WriteString(" ?")
@@ -172,6 +105,30 @@ func (p *Program) print(b *strings.Builder, indent string, slots map[uintptr]int
 			n++
 		}
 	}
+}
+
+// slotName numbers slots in the order in which they are printed first.
+func slotName(slots map[uintptr]int, addr uintptr) string {
+	if _, ok := slots[addr]; !ok {
+		slots[addr] = len(slots) + 1
+	}
+	return "$" + strconv.Itoa(slots[addr])
+}
+
+func (p *Program) args(s *step, slots map[uintptr]int) []string {
+	kinds := call(s.nr).args
+	if s.nr == unix.SYS_PRCTL && s.args[0] == unix.PR_SET_NAME {
+		kinds = "is"
+	}
+	args := make([]string, 0, len(kinds))
+	for i, kind := range kinds {
+		if s.kind>>(kindRef+i)&1 != 0 {
+			args = append(args, slotName(slots, s.args[i]))
+		} else {
+			args = append(args, p.arg(kind, s.args[i]))
+		}
+	}
+	return args
 }
 
 func (p *Program) arg(kind rune, v uintptr) string {

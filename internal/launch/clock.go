@@ -13,7 +13,8 @@ type Clock struct {
 // NewClock takes the first of the two readings that give the rate.
 func NewClock() Clock { return Clock{cycles(), time.Now()} }
 
-// Rate returns nanoseconds a cycle, better the longer ago NewClock was.
+// Rate returns nanoseconds per cycle. It gets more exact with the time since
+// NewClock.
 func (c Clock) Rate() float64 {
 	n := cycles() - c.cycles
 	return float64(time.Since(c.time)) / float64(max(n, 1))

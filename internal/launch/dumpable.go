@@ -8,25 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumpable is the process's dumpable flag. It is package state because the
-// kernel has one for the process.
+// dumpable is the process's dumpable flag. It is package state because the kernel
+// has one per process.
 //
-// While it is off, /proc/self belongs to root, and a child that shares this
-// memory cannot write its id maps. It need not be meant: os/exec with a
-// Credential starts a child that shares this memory, too, and changes its uid,
-// which clears the flag.
+// While it is off, /proc/self belongs to root, and a child that shares this memory
+// cannot write its id maps. It can be off by accident: os/exec with a Credential
+// starts a child that shares this memory and changes its uid, which clears the
+// flag.
 var dumpable dumpFlag
 
 type dumpFlag struct {
-	// Held for writing by who clears the flag in passing, for reading by who
-	// needs it on.
+	// Write-locked while the flag is cleared in passing, read-locked while it must
+	// be on.
 	changing sync.RWMutex
 
 	mu     sync.Mutex
 	raised int // how many need it on although it was off
 }
 
-// raise turns the flag on until the result is called.
+// raise turns the flag on until the caller calls lower.
 func (d *dumpFlag) raise() (lower func()) {
 	d.changing.RLock()
 	d.mu.Lock()
@@ -46,7 +46,7 @@ func (d *dumpFlag) raise() (lower func()) {
 	}
 }
 
-// keep calls f, which may clear the flag, and puts it back.
+// keep calls f, which may clear the flag, and restores it.
 func (d *dumpFlag) keep(f func() error) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -59,7 +59,7 @@ func (d *dumpFlag) keep(f func() error) error {
 func (*dumpFlag) get() uintptr {
 	v, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0) // cannot fail
 	if v == 2 {
-		return 0 // as a set-user-id program has it; it cannot be set, and 0 is stricter
+		return 0 // a set-user-id program has 2, which cannot be set; 0 is stricter
 	}
 	return uintptr(v)
 }

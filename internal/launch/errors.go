@@ -9,12 +9,20 @@ import (
 // ErrStopped is returned by a Spawner that has been closed.
 var ErrStopped = errors.New("launch: spawner is closed")
 
-// A StepError is a system call of a Program that failed in the new process.
+// StartProcess is the StepError.What of a clone that failed, so that there was no
+// new process.
+const StartProcess = "start process"
+
+// FeatureClone3 is the UnsupportedError.Feature of a missing or refused clone3.
+const FeatureClone3 = "clone3"
+
+// A StepError is a system call of a Program that failed in the new process, or
+// the clone that should have made the process.
 type StepError struct {
-	What  string // what the step was for: "mount tmpfs"
-	Path  string // on what, may be empty
-	Call  string // the system call: "mount"
-	Errno syscall.Errno
+	What  string        // the step's purpose: "mount tmpfs", StartProcess
+	Path  string        // the path it acted on; may be empty
+	Call  string        // the system call: "mount"
+	Errno syscall.Errno // never 0
 }
 
 func (e *StepError) Error() string {
@@ -24,18 +32,25 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("%s %q: %s: %v", e.What, e.Path, e.Call, e.Errno)
 }
 
-// Unwrap is the errno, so that errors.Is(err, syscall.EPERM) holds.
+// Unwrap returns the errno, so that errors.Is(err, syscall.EPERM) holds.
 func (e *StepError) Unwrap() error { return e.Errno }
 
-// ErrUnsupported is matched by every UnsupportedError.
-var ErrUnsupported = errors.New("not supported here")
+// ErrUnsupported is matched by every UnsupportedError. It matches the standard
+// library's errors.ErrUnsupported.
+var ErrUnsupported error = unsupported{}
+
+type unsupported struct{}
+
+func (unsupported) Error() string { return "not supported here" }
+
+func (unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // An UnsupportedError names something the kernel lacks or forbids.
 type UnsupportedError struct {
-	Feature string // "clone3"
-	Since   string // first kernel that has it: "5.3"; empty when it is a matter of permission
-	Remedy  string // what to do, may be empty
-	Err     error  // what the attempt gave, may be nil
+	Feature string // FeatureClone3
+	Since   string // the first kernel that has it: "5.3"; empty if only permission is missing
+	Remedy  string // what the user can do; may be empty
+	Err     error  // the error of the attempt; may be nil
 }
 
 func (e *UnsupportedError) Error() string {
@@ -52,8 +67,8 @@ func (e *UnsupportedError) Error() string {
 	return s
 }
 
-// Is makes every UnsupportedError an ErrUnsupported.
-func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+// Is reports whether target is ErrUnsupported, this package's or package errors'.
+func (e *UnsupportedError) Is(target error) bool { return errors.Is(ErrUnsupported, target) }
 
-// Unwrap is what the attempt gave.
+// Unwrap returns the error of the attempt.
 func (e *UnsupportedError) Unwrap() error { return e.Err }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joinKeyring gives the calling thread, and so the children it makes, a session
-// keyring of its own in place of the user's, which holds secrets. It stays
-// empty: nobody may write to it, so guests that share it cannot pass anything
-// on. One serves all, since the kernel lets a user have few keys (200) and is
-// slow to count those that are gone.
+// joinKeyring gives the calling thread, and so the children it makes, a new session
+// keyring in place of the user's, which holds secrets. It stays empty: nobody may
+// write to it, so guests that share it cannot pass anything on. One serves all,
+// since the kernel allows a user few keys (200) and is slow to count those that are
+// gone.
 //
-// The name lets other threads' children join it. It is "" where there are no
-// keyrings, or an outer filter refuses them to guests as well.
+// Children of other threads join it by its name, which is "" if there are no
+// keyrings or an outer filter refuses them, to guests as well.
 func joinKeyring() (name string, err error) {
 	var random [16]byte
 	if _, err := unix.Getrandom(random[:], 0); err != nil {
@@ -29,14 +29,16 @@ func joinKeyring() (name string, err error) {
 		return "", nil
 	}
 	if errors.Is(err, unix.EDQUOT) {
-		return "", &UnsupportedError{Feature: "a session keyring for guests", Err: err, Remedy: "this user has too many keys: raise sysctl kernel.keys.maxkeys"}
+		return "", &UnsupportedError{Feature: "a session keyring for guests", Err: err,
+			Remedy: "this user has too many keys: raise sysctl kernel.keys.maxkeys"}
 	}
 	if err != nil {
 		return "", fmt.Errorf("join session keyring: %w", err)
 	}
 	const view, read, search = 1, 2, 8
 	const may = view | read | search
-	if err := unix.KeyctlSetperm(ring, may<<24|may<<16); err != nil { // who possesses it, and its user
+	const possessor, user = may << 24, may << 16
+	if err := unix.KeyctlSetperm(ring, possessor|user); err != nil {
 		return "", fmt.Errorf("protect session keyring: %w", err)
 	}
 	return name, nil

@@ -108,7 +108,7 @@ func TestToleratedFailureGoesOn(t *testing.T) {
 	}
 }
 
-// Expect compares what is there when it runs, and with what a slot holds then.
+// Expect compares the values that memory and slot hold when it runs.
 func TestExpect(t *testing.T) {
 	s := spawner(t)
 	for _, c := range []struct {
@@ -140,8 +140,8 @@ func TestNestedCloneIsAChildOfTheHost(t *testing.T) {
 	}
 }
 
-// gate runs a command through the gate and returns how it ended, and the errno
-// that it reported.
+// gate runs a command through the gate and returns its wait status and the errno that
+// the gate reported.
 func gate(t *testing.T, paths, argv, env []string) (syscall.WaitStatus, syscall.Errno) {
 	t.Helper()
 	image, err := launch.Gate()
@@ -157,7 +157,9 @@ func gate(t *testing.T, paths, argv, env []string) (syscall.WaitStatus, syscall.
 	p := launch.NewProgram(4)
 	p.Do("report", "", unix.SYS_DUP3, launch.Int(w.Fd()), launch.Int(200), launch.Int(0))
 	p.Phase(launch.Exec)
-	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings(launch.GateArgs(200, paths, argv)), p.Strings(launch.GateEnv(launch.Cookie{}, env)), launch.Int(unix.AT_EMPTY_PATH))
+	p.Do("exec", "gate", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""),
+		p.Strings(launch.GateArgs(200, paths, argv)), p.Strings(launch.GateEnv(launch.Cookie{}, env)),
+		launch.Int(unix.AT_EMPTY_PATH))
 	pid, err := spawner(t).Start(p, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -213,8 +215,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestMain plays the guest of TestGate: it exits with 42 when its arguments,
-// environment, descriptors and signal mask are as they should be.
+// TestMain plays the guest of TestGate: it exits with 42 if its arguments,
+// environment, descriptors and signal mask are right.
 func TestMain(m *testing.M) {
 	if os.Getenv("LAUNCH_TEST_GUEST") == "" {
 		os.Exit(m.Run())
@@ -222,7 +224,8 @@ func TestMain(m *testing.M) {
 	_, err := unix.FcntlInt(200, unix.F_GETFD, 0)
 	var mask unix.Sigset_t
 	merr := unix.PthreadSigmask(unix.SIG_SETMASK, nil, &mask)
-	if !slices.Equal(os.Args, []string{"guest", "", "-x", ""}) || err != unix.EBADF || merr != nil || mask != (unix.Sigset_t{}) {
+	if !slices.Equal(os.Args, []string{"guest", "", "-x", ""}) || err != unix.EBADF ||
+		merr != nil || mask != (unix.Sigset_t{}) {
 		fmt.Fprintf(os.Stderr, "args %q, report %v, mask %v %v\n", os.Args, err, mask, merr)
 		os.Exit(1)
 	}
@@ -243,7 +246,8 @@ func TestPauseEndsWithItsPipe(t *testing.T) {
 	rfd := r.Fd() // blocking, as pause expects
 	p := launch.NewProgram(4)
 	p.Do("stdin", "", unix.SYS_DUP3, launch.Int(rfd), launch.Int(0), launch.Int(0))
-	p.Do("exec", "pause", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""), p.Strings([]string{"pause"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
+	p.Do("exec", "pause", unix.SYS_EXECVEAT, launch.Int(image.Fd()), p.Str(""),
+		p.Strings([]string{"pause"}), p.Strings(nil), launch.Int(unix.AT_EMPTY_PATH))
 	pid, err := spawner(t).Start(p, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +296,7 @@ func TestProgramPrintsItsCalls(t *testing.T) {
 	inner := launch.NewProgram(1)
 	inner.Do("root", "/", unix.SYS_CHDIR, inner.Str("/"))
 	p := launch.NewProgram(2)
-	fd := p.Do("open", "/x", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str("/x"), launch.Int(unix.O_RDONLY), launch.Int(0)).Slot()
+	fd := p.Do("open", "/x", unix.SYS_OPENAT, launch.Int(unix.AT_FDCWD), p.Str("/x"), launch.Int(unix.O_RDONLY)).Slot()
 	p.Do("close", "", unix.SYS_CLOSE, fd.Arg()).Try()
 	p.Clone("fork", launch.CloneArgs{}, inner)
 	want := "openat(AT_FDCWD, \"/x\", 0x0, 00) = $1\t# open /x\n" +

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +16,7 @@ import (
 // imageEnd marks the end of an image's code in this program's text: "tegm".
 const imageEnd = 0x6d676574
 
-// image is an executable that holds only the code at an address of this
+// image returns an executable that holds only the code at an address of this
 // program's text: an ELF header, one segment, and a note that the stack is not
 // executable.
 func image(code unsafe.Pointer) []byte {
@@ -58,78 +57,26 @@ func image(code unsafe.Pointer) []byte {
 	return append(b, text[:end]...)
 }
 
-// Pause returns the program that becomes pid 1 of a sandbox, as Gate does. The
-// caller closes it.
+// Pause returns the program that becomes pid 1 of a sandbox, in a memfd. The caller
+// closes it.
 func Pause() (*os.File, error) { return sealed("tegmen-init", pauseCode()) }
 
-// Reaper returns the program that is the parent of a command where there is no
-// pid namespace, and the new parent of all that descends from it and is orphaned
-// (PR_SET_CHILD_SUBREAPER). At 0 it has the read end of a pipe through which it
-// gets the command's pid, 8 bytes, and at 1 a pipe to which it writes the
-// command's wait status, 8 bytes, and its struct rusage when it has ended.
+// Reaper returns the program that is the parent of a command without a pid
+// namespace, in a memfd. It adopts every descendant of the command that is orphaned
+// (PR_SET_CHILD_SUBREAPER). The caller closes the file.
 //
-// On SIGTERM, or when the pipe is closed before it gets the pid, it kills all
-// processes that it may signal and ends with the last of them. Those have to be
-// its own: it is in a Landlock domain that scopes signals (Linux 6.12), in which
-// everything it starts is, too. Where it finds that it could signal its parent,
-// it ends at once.
+// Its descriptor 0 is the read end of a pipe from which it gets the command's pid, 8
+// bytes. Its descriptor 1 is a pipe to which it writes, when the command has ended,
+// the wait status, 8 bytes, and the struct rusage.
+//
+// On SIGTERM, or if the first pipe is closed before it gets the pid, it kills all
+// processes that it may signal and ends with the last of them. Those must be its
+// own: it is in a Landlock domain that scopes signals (Linux 6.12), and so is
+// everything it starts. If it finds that it could signal its parent, it ends at
+// once.
 func Reaper() (*os.File, error) { return sealed("tegmen-reaper", reaperCode()) }
 
-// Gate returns the program that every command executes first, in a memfd. It
-// has nothing of the host's in memory, so only here are signals let in and is a
-// path followed that a guest has a say in: in the process that still shares the
-// host's memory a signal could have that dumped, and /proc/self/exe is the
-// host's own executable (the attack of CVE-2019-5736).
-//
-// Its arguments are those of GateArgs. When nothing can be executed it writes
-// the errno, 8 bytes, to the report descriptor; otherwise that is closed by the
-// execve. The caller closes the file.
-//
-// It makes these system calls, which a filter that is in force already has to
-// allow: see GateCalls.
-func Gate() (*os.File, error) { return sealed("tegmen-gate", gateCode()) }
-
-// GateCalls are what the gate calls, by their names.
-var GateCalls = []string{"prctl", "capset", "openat", "write", "close", "fcntl", "rt_sigprocmask", "execve", "exit_group"}
-
-// A Cookie is passed as the fourth argument of the gate's execve, which the
-// kernel does not look at: a seccomp filter can let that execve pass and no
-// other, since a guest cannot know it. No byte of it is 0.
-type Cookie [8]byte
-
-// NewCookie returns a random one.
-func NewCookie() (c Cookie, err error) {
-	if _, err := unix.Getrandom(c[:], 0); err != nil {
-		return c, fmt.Errorf("getrandom: %w", err)
-	}
-	for i := range c {
-		c[i] = max(c[i], 1)
-	}
-	return c, nil
-}
-
-// Arg is the cookie as an argument.
-func (c Cookie) Arg() uint64 { return binary.LittleEndian.Uint64(c[:]) }
-
-// GateArgs is the argument vector of a gate: it makes itself what the kernel
-// kills first when memory runs out, executes the first of paths that exists,
-// with the arguments argv, and reports through a descriptor from 1 to 255.
-func GateArgs(reportFD int, paths, argv []string) []string {
-	head := []string{string([]byte{byte(reportFD)}), "/proc/self/oom_score_adj", "1000"}
-	return slices.Concat(head, paths, []string{""}, argv)
-}
-
-// GateEnv is the environment of a gate, which executes with env. The cookie is
-// in it and not among the arguments: those anyone may read in /proc, and the
-// environment only who may trace the process. A cookie of zeros stands for any.
-func GateEnv(cookie Cookie, env []string) []string {
-	for i := range cookie {
-		cookie[i] = max(cookie[i], 1)
-	}
-	return append([]string{string(cookie[:])}, env...)
-}
-
-// sealed returns a memfd that nothing can change: one serves all sandboxes.
+// sealed returns a memfd that nobody can change, so one serves all sandboxes.
 func sealed(name string, code unsafe.Pointer) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
@@ -137,7 +84,8 @@ func sealed(name string, code unsafe.Pointer) (*os.File, error) {
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if errors.Is(err, unix.EACCES) {
-		return nil, &UnsupportedError{Feature: "executable memfd", Err: err, Remedy: "sysctl vm.memfd_noexec=1 or 0 allows it"}
+		return nil, &UnsupportedError{Feature: "executable memfd", Err: err,
+			Remedy: "sysctl vm.memfd_noexec=1 or 0 allows it"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)

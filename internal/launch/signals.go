@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IgnorableSignals lists the signals that a process may have to reset: the
-// ordinary ones, which a program can come to ignore at any time, and of the
-// real-time ones those that this process has inherited as ignored.
+// IgnorableSignals lists the signals that a child may have to reset: all ordinary
+// ones, which a program can start to ignore at any time, and the real-time ones that
+// this process has inherited as ignored.
 func IgnorableSignals() (list []unix.Signal) {
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		var act [4]uint64 // struct sigaction of the kernel; the handler comes first

@@ -3,9 +3,9 @@
 
 // func spawn(nr, arg0, arg1 uintptr, first *step, rep *report) (pid uintptr)
 //
-// nr is clone3 or clone. The parent returns from it as from any call. The child shares its memory
-// and its stack pointer, so it must not touch the stack: it has R12 (the step)
-// and R13 (the report), which the kernel keeps across SYSCALL.
+// nr is clone3 or clone. The parent returns from it as from any call. The child
+// shares its memory and its stack pointer, so it must not touch the stack: it uses
+// R12 (the step) and R13 (the report), which the kernel keeps across SYSCALL.
 TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-48
 	MOVQ	nr+0(FP), AX
 	MOVQ	arg0+8(FP), DI
@@ -60,7 +60,7 @@ run:
 	JEQ	store
 	TESTQ	AX, AX
 	JNE	store
-	MOVQ	step_child(R12), R12 // a new process: on with its own program
+	MOVQ	step_child(R12), R12 // a new process continues with its own program
 	JMP	run
 
 store:
@@ -85,20 +85,20 @@ failed:
 	SYSCALL
 	UNDEF
 
-// pause is pid 1 of a sandbox. It is never called here: its bytes are copied
-// into an ELF image of their own, so it must not refer to any address.
-// Its children need no reaping: its launch program ignores SIGCHLD, which
-// execve keeps, and then the kernel reaps them.
+// pause is pid 1 of a sandbox. It is never called here: its bytes are copied into a
+// separate ELF image, so it must not refer to any address. It need not reap its
+// children: its launch program ignores SIGCHLD, which execve keeps, so the kernel
+// reaps them.
 TEXT ·pause(SB), NOSPLIT|NOFRAME, $0
-	// prctl(PR_SET_DUMPABLE, 0): not to be seen in /proc or traced from inside.
+	// prctl(PR_SET_DUMPABLE, 0): guests must not see it in /proc or trace it.
 	MOVQ	$157, AX
 	MOVQ	$4, DI
 	XORL	SI, SI
 	SYSCALL
 
 wait:
-	// read(0): a pipe that nobody writes to, so it returns when its last
-	// writing end is gone, which is when the host process has died.
+	// read(0): nobody writes to this pipe, so the call returns when its last
+	// writing end is gone, which means that the host process has died.
 	XORL	AX, AX
 	XORL	DI, DI
 	LEAQ	-64(SP), SI
@@ -112,15 +112,15 @@ wait:
 	UNDEF
 	LONG	$const_imageEnd
 
-// gate is what a command executes first; see Gate. Its bytes are copied into an
-// ELF image of their own, as those of pause are.
+// gate is the program that a command executes first; see Gate. Its bytes are copied
+// into a separate ELF image, like those of pause.
 //
-// On entry SP points to argc, argv, NULL, envp. argv is: the report descriptor
-// as one character; a file and what to write into it; the paths to try; an empty
-// string; the command's argv. envp is the cookie and the command's environment.
+// On entry SP points to argc, argv, NULL, envp. argv is: the report descriptor as one
+// character; a file and the text to write into it; the paths to try; an empty string;
+// the command's argv. envp is the cookie and the command's environment.
 //
-// It has one capability, which guests have not: they can neither see nor trace
-// it. That is given up before the execve.
+// It has one capability. Guests have none, so they can neither see nor trace it. It
+// drops the capability before the execve.
 TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	MOVQ	(SP), R12
 	LEAQ	8(SP), R13        // argv
@@ -133,7 +133,7 @@ TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	ADDQ	$8, R14
 
 	// openat(AT_FDCWD, argv[1], O_WRONLY|O_CLOEXEC), write(argv[2], 4), close.
-	// While it is dumpable, or the file would be root's. It may fail.
+	// First, while it is dumpable: otherwise the file would be root's. It may fail.
 	MOVL	$257, AX
 	MOVQ	$-100, DI
 	MOVQ	8(R13), SI
@@ -153,8 +153,8 @@ TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	SYSCALL
 
 hide:
-	// prctl(PR_SET_DUMPABLE, 0): not to be dumped until it is the guest's
-	// program; execve sets it again.
+	// prctl(PR_SET_DUMPABLE, 0): no dump until it is the guest's program; execve
+	// sets the flag again.
 	MOVL	$157, AX
 	MOVL	$4, DI
 	XORL	SI, SI
@@ -170,7 +170,7 @@ hide:
 	MOVQ	SP, DI
 	SYSCALL
 	TESTQ	AX, AX
-	JNE	dead // the program would keep it
+	JNE	dead // the guest's program would keep the capability
 
 	ADDQ	$24, R13
 	MOVQ	R13, BX
@@ -181,14 +181,14 @@ separator:
 	CMPB	(AX), $0
 	JNE	separator // then BX is the command's argv
 
-	// fcntl(report, F_SETFD, FD_CLOEXEC): its end tells of the execve to come.
+	// fcntl(report, F_SETFD, FD_CLOEXEC): the reader sees the execve as end of file.
 	MOVL	$72, AX
 	MOVQ	R15, DI
 	MOVL	$2, SI
 	MOVL	$1, DX
 	SYSCALL
 
-	// rt_sigprocmask(SIG_SETMASK, none): here, where a signal finds nothing of
+	// rt_sigprocmask(SIG_SETMASK, none): only here, where a signal finds nothing of
 	// the host's to dump or kill.
 	PUSHQ	$0
 	MOVL	$14, AX
@@ -198,7 +198,7 @@ separator:
 	MOVL	$8, R10
 	SYSCALL
 
-	MOVQ	$-2, R9 // ENOENT, unless something worse is met
+	MOVQ	$-2, R9 // ENOENT, unless a worse error follows
 
 try:
 	MOVQ	(R13), DI
@@ -234,8 +234,8 @@ dead:
 	UNDEF
 	LONG	$const_imageEnd
 
-// reaper is the parent of a command where there is no pid namespace; see Reaper.
-// All signals are blocked in it.
+// reaper is the parent of a command without a pid namespace; see Reaper. All signals
+// are blocked in it.
 TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 	SUBQ	$256, SP
 	MOVQ	$157, AX // prctl(PR_SET_DUMPABLE, 0)
@@ -243,8 +243,8 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 	XORL	SI, SI
 	SYSCALL
 
-	// kill(getppid(), 0) has to be refused: only then does kill(-1) stay within
-	// the domain.
+	// kill(getppid(), 0) must be refused: only then does kill(-1) stay within the
+	// domain.
 	MOVQ	$110, AX
 	SYSCALL
 	MOVQ	AX, DI
@@ -254,7 +254,8 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 	CMPQ	AX, $-1 // EPERM
 	JNE	unscoped
 
-	// read(0, &pid, 8): the command's pid, in R12. It is not reaped before.
+	// read(0, &pid, 8): the command's pid, into R12. Nothing is reaped before, so
+	// the pid is not reused.
 	XORL	AX, AX
 	XORL	DI, DI
 	MOVQ	SP, SI
@@ -265,8 +266,8 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 	MOVQ	(SP), R12
 
 loop:
-	// rt_sigtimedwait(SIGTERM, 0): first, or a tree that keeps dying would keep
-	// it from being ended.
+	// rt_sigtimedwait(SIGTERM, 0): first, or processes that keep dying would
+	// delay the end for ever.
 	MOVQ	$0x4000, AX
 	MOVQ	AX, 200(SP)
 	MOVQ	$0, 208(SP)

@@ -3,8 +3,8 @@
 
 // func spawn(nr, arg0, arg1 uintptr, first *step, rep *report) (pid uintptr)
 //
-// As for amd64: the child must not touch the stack. It has R19 (the step),
-// R20 (the report) and R21 (the kind), which the kernel keeps across SVC.
+// As for amd64: the child must not touch the stack. It uses R19 (the step), R20 (the
+// report) and R21 (the kind), which the kernel keeps across SVC.
 TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-48
 	MOVD	nr+0(FP), R8
 	MOVD	arg0+8(FP), R0
@@ -49,7 +49,7 @@ run:
 	TST	$const_kindClone, R21
 	BEQ	store
 	CBNZ	R0, store
-	MOVD	step_child(R19), R19 // a new process: on with its own program
+	MOVD	step_child(R19), R19 // a new process continues with its own program
 	B	run
 
 store:
@@ -94,7 +94,7 @@ wait:
 	UNDEF
 	WORD	$const_imageEnd
 
-// gate is what a command executes first; see spawn_linux_amd64.s.
+// gate is the program that a command executes first; see spawn_linux_amd64.s.
 TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	MOVD	(RSP), R19
 	ADD	$8, RSP, R20           // argv
@@ -107,7 +107,7 @@ TEXT ·gate(SB), NOSPLIT|NOFRAME, $0
 	MOVD	(R23), R25 // cookie
 	ADD	$8, R21
 
-	// While it is dumpable, or the file would be root's. It may fail.
+	// First, while it is dumpable: otherwise the file would be root's. It may fail.
 	MOVD	$56, R8 // openat(AT_FDCWD, argv[1], O_WRONLY|O_CLOEXEC)
 	MOVD	$-100, R0
 	MOVD	8(R20), R1
@@ -139,7 +139,7 @@ hide:
 	MOVD	RSP, R0
 	ADD	$8, RSP, R1
 	SVC
-	CBNZ	R0, dead // the program would keep it
+	CBNZ	R0, dead // the guest's program would keep the capability
 
 	ADD	$24, R20
 	MOVD	R20, R23
@@ -165,7 +165,7 @@ separator:
 	MOVD	$8, R3
 	SVC
 
-	MOVD	$-2, R24 // ENOENT, unless something worse is met
+	MOVD	$-2, R24 // ENOENT, unless a worse error follows
 
 try:
 	MOVD	(R20), R0
@@ -201,7 +201,7 @@ dead:
 	UNDEF
 	WORD	$const_imageEnd
 
-// reaper is the parent of a command where there is no pid namespace; see
+// reaper is the parent of a command without a pid namespace; see
 // spawn_linux_amd64.s.
 TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 	SUB	$256, RSP
@@ -212,7 +212,7 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0
 
 	MOVD	$173, R8 // getppid
 	SVC
-	MOVD	$129, R8 // kill(parent, 0): has to be refused
+	MOVD	$129, R8 // kill(parent, 0) must be refused
 	MOVD	$0, R1
 	SVC
 	CMN	$1, R0 // EPERM
@@ -233,7 +233,7 @@ loop:
 	MOVD	R0, 200(RSP)
 	MOVD	ZR, 208(RSP)
 	MOVD	ZR, 216(RSP)
-	MOVD	$137, R8 // rt_sigtimedwait, for no time
+	MOVD	$137, R8 // rt_sigtimedwait, without waiting
 	ADD	$200, RSP, R0
 	MOVD	$0, R1
 	ADD	$208, RSP, R2

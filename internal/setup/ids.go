@@ -11,15 +11,16 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// idMaps writes the id maps of the calling process's new user namespace.
-// setgroups is denied first: without it the kernel refuses a gid map written
-// by an unprivileged process, since dropping a group could grant access
+// writeIDMaps writes the id maps of the calling process's new user namespace. It
+// denies setgroups first: otherwise the kernel refuses a gid map written by an
+// unprivileged process, since dropping a group could grant access
 // (user_namespaces(7), Linux 3.19).
-func idMaps(p *launch.Program, ids ns.IDs, procFD int) {
+func writeIDMaps(p *launch.Program, ids ns.IDs, procFD int) {
 	put := func(file, text string) {
-		fd := p.Do("open", "/proc/"+file, unix.SYS_OPENAT, launch.Int(procFD), p.Str(file), launch.Int(unix.O_WRONLY|unix.O_CLOEXEC), launch.Int(0)).Slot()
-		p.Do("write", "/proc/"+file, unix.SYS_WRITE, fd.Arg(), p.Str(text), launch.Int(len(text)))
-		p.Do("close", "/proc/"+file, unix.SYS_CLOSE, fd.Arg())
+		path := "/proc/" + file
+		fd := openAt(p, "open", path, procFD, file, unix.O_WRONLY, 0).Slot().Arg()
+		write(p, path, fd, text)
+		p.Do("close", path, unix.SYS_CLOSE, fd)
 	}
 	line := func(inside, outside int) string {
 		return strconv.Itoa(inside) + " " + strconv.Itoa(outside) + " 1"
@@ -29,7 +30,7 @@ func idMaps(p *launch.Program, ids ns.IDs, procFD int) {
 	put("self/gid_map", line(ids.GID, ids.HostGID))
 }
 
-// sameIDs is the map of a namespace nested in one with these ids.
-func sameIDs(ids ns.IDs) ns.IDs {
+// identityMap returns the map of a namespace nested in one with these ids.
+func identityMap(ids ns.IDs) ns.IDs {
 	return ns.IDs{UID: ids.UID, GID: ids.GID, HostUID: ids.UID, HostGID: ids.GID}
 }

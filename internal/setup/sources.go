@@ -12,14 +12,15 @@ import (
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
-// Sources holds detached copies of host trees, made by a process that may
-// mount on the host. Only root has them made this way: its guests run as a
-// user who may not be able to walk to the directory they are given. Everyone
-// else's programs open them in the new user namespace.
+// Sources holds detached copies of host trees, made by a process that may mount on
+// the host. Only root makes them this way: its guests run as a user who may be
+// unable to walk to the directory they are given. For everyone else the programs
+// open the trees in the new user namespace.
 type Sources struct{ fds map[string]int }
 
-// OpenSources copies the host trees of a table. It needs CAP_SYS_ADMIN. The
-// caller closes the result when the programs that use it have run.
+// OpenSources copies the host trees of a table. It needs CAP_SYS_ADMIN. The caller
+// closes the result when the programs that use it have run. Its error is a
+// rootfs.ErrChanged if a path was swapped after the table was made.
 func OpenSources(table rootfs.Table) (*Sources, error) {
 	s := &Sources{fds: make(map[string]int)}
 	for _, n := range table {
@@ -33,7 +34,7 @@ func OpenSources(table rootfs.Table) (*Sources, error) {
 }
 
 func (s *Sources) open(n rootfs.Tree) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, n.Path, openTreeFlags)
+	fd, err := unix.OpenTree(cwd, n.Path, openTreeFlags)
 	if err != nil {
 		return fmt.Errorf("open %q: open_tree: %w", n.Path, err)
 	}
@@ -53,7 +54,7 @@ func (s *Sources) args() map[string]launch.Arg {
 	return m
 }
 
-// Close releases the copies; what was mounted stays. A nil Sources has none.
+// Close releases the copies; what was mounted stays. It is safe twice and on nil.
 func (s *Sources) Close() error {
 	if s == nil {
 		return nil
