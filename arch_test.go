@@ -43,8 +43,14 @@ var libraries = map[string]string{
 // layers orders the packages; each may import what is in a lower one. Those of
 // one layer do not import each other.
 var layers = [][]string{
-	{"internal/launch", "internal/layout", "internal/lines", "internal/sample"},
-	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
+	{
+		"internal/launch", "internal/layout", "internal/lines", "internal/sample", "internal/toolcall",
+		"internal/fakehost",
+	},
+	{
+		"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt",
+		"internal/bootstrap",
+	},
 	{"engine"},
 	{"agent"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},

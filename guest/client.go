@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/tegmen-dev/tegmen/internal/lines"
+	"github.com/tegmen-dev/tegmen/internal/toolcall"
 )
 
 // Client is the connection of a program to its host. All methods may be called
@@ -135,7 +136,7 @@ func (c *Client) hello(token string) error {
 		if t.Namespace != "" {
 			name = t.Namespace + "." + t.Name
 		}
-		r := &clientRoute{members: route(name), bytes: isBytes(t.Output)}
+		r := &clientRoute{members: toolcall.Members(name), bytes: toolcall.IsBytes(t.Output)}
 		c.tools[name] = r
 		if t.Namespace != "" && t.Namespace == c.job.Namespace && c.tools[t.Name] == nil {
 			c.tools[t.Name] = r
@@ -178,7 +179,7 @@ func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	if t := c.tools[r.Name]; t != nil {
 		members = t.members
 	} else {
-		members = route(r.Name) // the host says what it thinks of that
+		members = toolcall.Members(r.Name) // the host says what it thinks of that
 	}
 	params := make([]byte, 0, 256)
 	params = append(append(params, '{'), members...)

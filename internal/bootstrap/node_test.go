@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -74,7 +74,7 @@ func nodeRun(t *testing.T, args []string, jobs ...nodeObject) *nodeHost {
 	}
 	defer h.conn.Close()
 	ours.Close()
-	launch := guest.Node(args)
+	launch := bootstrap.Node(args)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	h.cmd = exec.CommandContext(ctx, launch.Argv[0], launch.Argv[1:]...)

@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"bytes"
@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/fakehost"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -62,10 +63,10 @@ func stdinUntil(t testing.TB, cmd *exec.Cmd, that <-chan struct{}) {
 type shResult struct {
 	stdout, stderr string
 	status         int
-	host           *clientHost
+	host           *fakehost.Host
 }
 
-var shTools = []guest.Tool{
+var shTools = []bootstrap.Tool{
 	{Name: "add", Schema: json.RawMessage(`{"properties":{"a":{"type":"number"},"b":{"type":"number"}}}`)},
 	{Name: "echo", Schema: json.RawMessage(`{"properties":{"name":{"type":["string","null"]},"any":{}}}`)},
 	{Name: "say", Schema: json.RawMessage(`{"properties":{"text":{"type":"string"}}}`)},
@@ -74,19 +75,19 @@ var shTools = []guest.Tool{
 }
 
 // shRun runs a script to its end.
-func shRun(t testing.TB, s guest.Script, tools map[string]clientTool, change func(*exec.Cmd, *clientHost)) shResult {
+func shRun(t testing.TB, s bootstrap.Script, tools map[string]fakehost.Tool, change func(*exec.Cmd, *fakehost.Host)) shResult {
 	t.Helper()
 	if s.Tools == nil {
 		s.Tools = shTools
 	}
-	conn, host := clientPair(t, tools)
+	conn, host := fakehost.New(t, tools)
 	defer conn.Close()
-	host.job = map[string]any{"protocol": 1, "tools": []string{`"id":"`}}
+	host.Job = map[string]any{"protocol": 1, "tools": []string{`"id":"`}}
 	noProc := strings.HasPrefix(s.Shell, shNoProc)
 	if noProc {
 		s.Dir, s.Shell = filepath.Join(t.TempDir(), "it's"), s.Shell[len(shNoProc):]
 	}
-	l := guest.Shell(s)
+	l := bootstrap.Shell(s)
 	if noProc {
 		l = shHideProc(t, l, s.Dir)
 	}
@@ -113,14 +114,14 @@ func shRun(t testing.TB, s guest.Script, tools map[string]clientTool, change fun
 	if change != nil {
 		change(cmd, host)
 	}
-	host.serve(t)
+	host.Serve(t)
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	<-host.done
+	<-host.Done()
 	return shResult{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), host}
 }
 
@@ -175,9 +176,9 @@ func TestShellCalls(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				r := shRun(t, guest.Script{Shell: shell, Source: test.source, Args: []string{"x y", "*"}, Vars: map[string]json.RawMessage{
+				r := shRun(t, bootstrap.Script{Shell: shell, Source: test.source, Args: []string{"x y", "*"}, Vars: map[string]json.RawMessage{
 					"text": json.RawMessage(`"a\nb"`), "data": json.RawMessage(`[1, "2"]`), "quote": json.RawMessage(`"'\\''\"$HOME"`), "no-name": json.RawMessage(`1`),
-				}}, clientTools(), nil)
+				}}, fakehost.Tools(), nil)
 				if r.stdout != test.stdout || r.stderr != test.stderr || r.status != test.status {
 					t.Errorf("got  %q %q %d\nwant %q %q %d", r.stdout, r.stderr, r.status, test.stdout, test.stderr, test.status)
 				}
@@ -199,12 +200,12 @@ func TestShellResult(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				r := shRun(t, guest.Script{Shell: shell, Source: test.source}, nil, nil)
-				if len(r.host.results) == 0 {
+				r := shRun(t, bootstrap.Script{Shell: shell, Source: test.source}, nil, nil)
+				if len(r.host.Results()) == 0 {
 					t.Fatalf("no result: %q", r.stderr)
 				}
 				var got bytes.Buffer
-				if err := json.Compact(&got, r.host.results[0]); err != nil || got.String() != test.want || r.stderr != test.stderr {
+				if err := json.Compact(&got, r.host.Results()[0]); err != nil || got.String() != test.want || r.stderr != test.stderr {
 					t.Errorf("got %s %q, want %s %q", &got, r.stderr, test.want, test.stderr)
 				}
 			})
@@ -225,11 +226,11 @@ wait
 add 1 1`
 	shEach(t, func(t *testing.T, shell string) {
 		for _, dir := range []string{t.TempDir(), "/nonexistent"} {
-			r := shRun(t, guest.Script{Shell: shell, Source: source}, clientTools(), func(cmd *exec.Cmd, h *clientHost) {
+			r := shRun(t, bootstrap.Script{Shell: shell, Source: source}, fakehost.Tools(), func(cmd *exec.Cmd, h *fakehost.Host) {
 				cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 			})
-			if r.stdout != "2\n" || r.stderr != "" || len(r.host.calls) != 61 {
-				t.Errorf("%s: got %q %q, %d calls", dir, r.stdout, r.stderr, len(r.host.calls))
+			if r.stdout != "2\n" || r.stderr != "" || len(r.host.Calls()) != 61 {
+				t.Errorf("%s: got %q %q, %d calls", dir, r.stdout, r.stderr, len(r.host.Calls()))
 			}
 			if left, _ := filepath.Glob(dir + "/.*"); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -241,14 +242,14 @@ add 1 1`
 // A job that is killed during its call does not keep the others from theirs.
 func TestShellKilledCaller(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
-		tools := clientTools()
+		tools := fakehost.Tools()
 		started := make(chan struct{})
-		tools["null"] = func(c clientCall) (any, error) {
+		tools["null"] = func(c fakehost.Call) (any, error) {
 			close(started)
 			<-c.Canceled // the end of the channel
 			return nil, nil
 		}
-		r := shRun(t, guest.Script{Shell: shell, Source: "null & p=$!\nread -r go\nkill -9 $p\nadd 1 2; add 3 4"}, tools, func(cmd *exec.Cmd, _ *clientHost) {
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: "null & p=$!\nread -r go\nkill -9 $p\nadd 1 2; add 3 4"}, tools, func(cmd *exec.Cmd, _ *fakehost.Host) {
 			stdinUntil(t, cmd, started)
 		})
 		if r.stdout != "3\n7\n" {
@@ -260,8 +261,8 @@ func TestShellKilledCaller(t *testing.T) {
 // A trap that runs during a call does not spoil it, and cannot call.
 func TestShellTrapDuringCall(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
-		tools := clientTools()
-		tools["say"] = func(c clientCall) (any, error) {
+		tools := fakehost.Tools()
+		tools["say"] = func(c fakehost.Call) (any, error) {
 			var in struct{ Text string }
 			var pid int
 			if err := errors.Join(json.Unmarshal(c.Arguments, &in), json.Unmarshal([]byte(in.Text), &pid)); err != nil {
@@ -272,7 +273,7 @@ func TestShellTrapDuringCall(t *testing.T) {
 			asleep(t, pid) // in the next one, after the trap
 			return "said", err
 		}
-		r := shRun(t, guest.Script{Shell: shell, Source: "trap 'add 1 2; printf trapped; trap : USR1' USR1\nadd 3 4; say text=$$; add 1 1"}, tools, nil)
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: "trap 'add 1 2; printf trapped; trap : USR1' USR1\nadd 3 4; say text=$$; add 1 1"}, tools, nil)
 		if r.stdout != "7\ntrappedsaid\n2\n" || r.stderr != "add: busy: called by a trap, during a call\n" {
 			t.Errorf("got %q %q", r.stdout, r.stderr)
 		}
@@ -282,17 +283,17 @@ func TestShellTrapDuringCall(t *testing.T) {
 // What the host sends besides is passed over, and its end is an error.
 func TestShellNotificationsAndEnd(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
-		tools := clientTools()
-		var host *clientHost
-		tools["echo"] = func(c clientCall) (any, error) {
+		tools := fakehost.Tools()
+		var host *fakehost.Host
+		tools["echo"] = func(c fakehost.Call) (any, error) {
 			c.Notify(1)
-			host.send(map[string]any{"jsonrpc": "2.0", "method": "cancel", "params": struct{}{}})
+			host.Send(map[string]any{"jsonrpc": "2.0", "method": "cancel", "params": struct{}{}})
 			return true, nil
 		}
-		tools["null"] = func(c clientCall) (any, error) {
-			return nil, syscall.Shutdown(int(host.conn.Fd()), syscall.SHUT_WR)
+		tools["null"] = func(c fakehost.Call) (any, error) {
+			return nil, host.CloseWrite()
 		}
-		r := shRun(t, guest.Script{Shell: shell, Source: "echo\nnull || printf '%s' $?"}, tools, func(_ *exec.Cmd, h *clientHost) { host = h })
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: "echo\nnull || printf '%s' $?"}, tools, func(_ *exec.Cmd, h *fakehost.Host) { host = h })
 		if r.stdout != "true\n1" || r.stderr != "null: canceled: the host closed the connection\n" {
 			t.Errorf("got %q %q", r.stdout, r.stderr)
 		}
@@ -302,7 +303,7 @@ func TestShellNotificationsAndEnd(t *testing.T) {
 // Line numbers are those of the script.
 func TestShellLineNumbers(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
-		r := shRun(t, guest.Script{Shell: shell, Source: "\n\nnosuchprogram", Vars: map[string]json.RawMessage{"x": json.RawMessage("1")}}, nil, nil)
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: "\n\nnosuchprogram", Vars: map[string]json.RawMessage{"x": json.RawMessage("1")}}, nil, nil)
 		if !regexp.MustCompile(`\b3: .*nosuchprogram`).MatchString(r.stderr) || r.status != 127 {
 			t.Errorf("got %q, status %d", r.stderr, r.status)
 		}
@@ -311,16 +312,16 @@ func TestShellLineNumbers(t *testing.T) {
 
 // Which names become functions, and of what.
 func TestShellNames(t *testing.T) {
-	tools := []guest.Tool{
+	tools := []bootstrap.Tool{
 		{Name: "a.b"}, {Name: "a_b"}, {Name: "x-y"}, {Name: "if"}, {Name: "exit"}, {Name: "tool"}, {Name: "read"}, {Name: "printf"}, {Name: "p-q"}, {Name: "p_q"},
 		{Name: "pin.bare"}, {Name: "other.bare"},
 	}
-	serve := map[string]clientTool{}
+	serve := map[string]fakehost.Tool{}
 	for _, tl := range tools {
-		serve[tl.Name] = func(clientCall) (any, error) { return tl.Name, nil }
+		serve[tl.Name] = func(fakehost.Call) (any, error) { return tl.Name, nil }
 	}
 	shEach(t, func(t *testing.T, shell string) {
-		r := shRun(t, guest.Script{Shell: shell, Tools: tools, Namespace: "pin", Source: `
+		r := shRun(t, bootstrap.Script{Shell: shell, Tools: tools, Namespace: "pin", Source: `
 a_b; tool a.b; x_y; tool x-y; tool if; tool exit; tool tool; read; printf; command printf 'true\n'; p_q; tool p-q
 bare; pin_bare; tool pin.bare; other_bare; tool bare
 `}, serve, nil)

@@ -1,4 +1,4 @@
-package guest
+package bootstrap
 
 import (
 	_ "embed"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tegmen-dev/tegmen/internal/toolcall"
 )
 
 //go:embed sh/functions.sh
@@ -101,7 +103,7 @@ func shText(s Script) string {
 			names += " | " + shQuote(bare)
 		}
 		fmt.Fprintf(&b, "\t%s) shift; _tegmen_call %s %s %s %s \"$@\" ;;\n", names,
-			shQuote(t.Name), shQuote(route(t.Name)), shQuote(t.shParameters()), shQuote(t.shOutput()))
+			shQuote(t.Name), shQuote(toolcall.Members(t.Name)), shQuote(t.shParameters()), shQuote(t.shOutput()))
 	}
 	b.WriteString("\t*) command printf '%s: not_found: no such tool\\n' \"$1\" >&2; return 2 ;;\n\tesac\n}\n")
 
@@ -176,21 +178,21 @@ func shVars(vars map[string]json.RawMessage) string {
 func (t Tool) shParameters() string {
 	var b strings.Builder
 	b.WriteByte(' ')
-	for _, p := range parameters(t.Schema) {
-		if p.name == "" || strings.Trim(p.name, shLetters+".-") != "" {
+	for _, p := range toolcall.Parameters(t.Schema) {
+		if p.Name == "" || strings.Trim(p.Name, shLetters+".-") != "" {
 			break
 		}
 		kind := "j:"
-		if textual(p.schema) {
+		if toolcall.IsText(p.Schema) {
 			kind = "s:"
 		}
-		b.WriteString(kind + p.name + " ")
+		b.WriteString(kind + p.Name + " ")
 	}
 	return b.String()
 }
 
 func (t Tool) shOutput() string {
-	if isBytes(t.Output) {
+	if toolcall.IsBytes(t.Output) {
 		return "base64"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"bytes"
@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/fakehost"
 )
 
 // shNoProc before the words of a shell means that there is no /proc.
@@ -20,7 +21,7 @@ const shNoProc = "no-proc "
 
 // shHideProc is a launch where there is no /proc, as on macOS, and the files are in
 // dir.
-func shHideProc(t testing.TB, l guest.Launch, dir string) guest.Launch {
+func shHideProc(t testing.TB, l bootstrap.Launch, dir string) bootstrap.Launch {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -93,14 +94,14 @@ kill "$parent"`
 		if shell == shNoProc+"busybox sh" {
 			return // its ps is its own
 		}
-		tools := clientTools()
+		tools := fakehost.Tools()
 		started := make(chan struct{})
-		tools["null"] = func(c clientCall) (any, error) {
+		tools["null"] = func(c fakehost.Call) (any, error) {
 			close(started)
 			<-c.Canceled // the end of the channel
 			return nil, nil
 		}
-		r := shRun(t, guest.Script{Shell: shell, Source: source}, tools, func(cmd *exec.Cmd, _ *clientHost) {
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: source}, tools, func(cmd *exec.Cmd, _ *fakehost.Host) {
 			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 			if runtime.GOOS == "linux" { // where ps finds nothing without /proc
 				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": `read -r pid <"$TMPDIR/pid" && [ "$*" = "-o stat= -p $pid" ] && echo Z+`}))
@@ -120,8 +121,8 @@ func TestShellSlowCall(t *testing.T) {
 		for _, ps := range []string{"echo S", "exit 1"} {
 			polls := filepath.Join(t.TempDir(), "polls")
 			started := make(chan struct{})
-			tools := clientTools()
-			tools["null"] = func(c clientCall) (any, error) {
+			tools := fakehost.Tools()
+			tools["null"] = func(c fakehost.Call) (any, error) {
 				close(started)
 				for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); runtime.Gosched() { // busybox has a sleep of its own
 					if info, err := os.Stat(polls); err == nil && info.Size() > 350 {
@@ -130,7 +131,7 @@ func TestShellSlowCall(t *testing.T) {
 				}
 				return nil, nil
 			}
-			r := shRun(t, guest.Script{Shell: shell, Source: "null >&2 & read -r go\nadd 1 2; wait"}, tools, func(cmd *exec.Cmd, _ *clientHost) {
+			r := shRun(t, bootstrap.Script{Shell: shell, Source: "null >&2 & read -r go\nadd 1 2; wait"}, tools, func(cmd *exec.Cmd, _ *fakehost.Host) {
 				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": ps, "sleep": "printf . >>" + polls}))
 				stdinUntil(t, cmd, started)
 			})
@@ -149,7 +150,7 @@ func TestShellLockTaken(t *testing.T) {
 			return // the lock has no name
 		}
 		var file string
-		r := shRun(t, guest.Script{Shell: shell, Source: "add 1 2; x=$(add 3 4); add 0 $x"}, clientTools(), func(cmd *exec.Cmd, _ *clientHost) {
+		r := shRun(t, bootstrap.Script{Shell: shell, Source: "add 1 2; x=$(add 3 4); add 0 $x"}, fakehost.Tools(), func(cmd *exec.Cmd, _ *fakehost.Host) {
 			for _, v := range cmd.Env {
 				if tools, found := strings.CutPrefix(v, "TEGMEN_TOOLS="); found {
 					file = filepath.Join(filepath.Dir(tools), "8")

@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 )
 
 // pythons are the interpreters to test with: those in TEGMEN_PYTHONS, a list
@@ -47,7 +47,7 @@ func results(all ...[]string) []string {
 
 // One argument of a program may have 128 KiB.
 func TestPythonBootIsShort(t *testing.T) {
-	for _, arg := range guest.Python([]string{"a"}).Argv {
+	for _, arg := range bootstrap.Python([]string{"a"}).Argv {
 		if len(arg) > 120<<10 {
 			t.Errorf("an argument of %d bytes", len(arg))
 		}

@@ -1,4 +1,4 @@
-package guest
+package bootstrap
 
 import _ "embed"
 

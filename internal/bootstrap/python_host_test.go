@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 )
 
 // pythonHost plays the host for one python3 of our own, without the engine and
@@ -244,7 +244,7 @@ func (c pythonCase) run(t *testing.T, python string) {
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "guest")
 	defer theirs.Close()
-	launch := guest.Python(c.args)
+	launch := bootstrap.Python(c.args)
 	if !launch.Hello || launch.Argv[0] != "python3" {
 		t.Fatalf("launch %q", launch.Argv[0])
 	}

@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"fmt"

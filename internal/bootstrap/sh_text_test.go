@@ -1,4 +1,4 @@
-package guest_test
+package bootstrap_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/fakehost"
 )
 
 func shText(r *rand.Rand, n int) string {
@@ -40,20 +41,20 @@ func TestShellText(t *testing.T) {
 				fmt.Fprintf(&source, "say '.%s'; say text='.%s'\n", strings.ReplaceAll(text, "'", `'\''`), strings.ReplaceAll(text, "'", `'\''`))
 				want.WriteString("." + text + "\n." + text + "\n")
 			}
-			got := shRun(t, guest.Script{Shell: shell, Source: source.String()}, clientTools(), func(cmd *exec.Cmd, _ *clientHost) {
+			got := shRun(t, bootstrap.Script{Shell: shell, Source: source.String()}, fakehost.Tools(), func(cmd *exec.Cmd, _ *fakehost.Host) {
 				cmd.Env = append(cmd.Env, "PATH="+path, "TMPDIR="+t.TempDir()) // there may be no rm
 			})
 			if got.status != 0 || got.stderr != "" {
 				t.Errorf("status %d, %q", got.status, got.stderr)
 			}
-			for i, c := range got.host.calls {
+			for i, c := range got.host.Calls() {
 				var in struct{ Text string }
 				if err := json.Unmarshal(c.Arguments, &in); err != nil || in.Text != texts[i/2] {
 					t.Fatalf("call %d: %v: got\n%q\nwant\n%q", i, err, in.Text, texts[i/2])
 				}
 			}
-			if len(got.host.calls) != 2*len(texts) {
-				t.Errorf("%d calls", len(got.host.calls))
+			if len(got.host.Calls()) != 2*len(texts) {
+				t.Errorf("%d calls", len(got.host.Calls()))
 			}
 			if got.stdout != want.String() {
 				t.Errorf("printed\n%.3000q\nwant\n%.3000q", got.stdout, want.String())
@@ -75,7 +76,7 @@ func FuzzShellText(f *testing.F) {
 			if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
 				continue
 			}
-			r := shRun(t, guest.Script{Shell: shell, Source: "say text='" + strings.ReplaceAll(text, "'", `'\''`) + "'"}, clientTools(), nil)
+			r := shRun(t, bootstrap.Script{Shell: shell, Source: "say text='" + strings.ReplaceAll(text, "'", `'\''`) + "'"}, fakehost.Tools(), nil)
 			stdout, stderr, status := text+"\n", "", 0
 			if !utf8.ValidString(text) {
 				stdout, stderr, status = "", "say: parse_error: not JSON\n", 2
@@ -96,10 +97,10 @@ func TestShellDecodes(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
 		var want strings.Builder
 		next := 0
-		got := shRun(t, guest.Script{Shell: shell, Source: strings.Repeat("null\n", len(answers))}, map[string]clientTool{
-			"null": func(clientCall) (any, error) {
+		got := shRun(t, bootstrap.Script{Shell: shell, Source: strings.Repeat("null\n", len(answers))}, map[string]fakehost.Tool{
+			"null": func(fakehost.Call) (any, error) {
 				next++
-				return shRaw(answers[next-1]), nil
+				return fakehost.Raw(answers[next-1]), nil
 			},
 		}, nil)
 		for _, a := range answers {
@@ -114,6 +115,3 @@ func TestShellDecodes(t *testing.T) {
 		}
 	})
 }
-
-// shRaw is text that is sent as it is, in the place of a value.
-type shRaw string

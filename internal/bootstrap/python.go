@@ -1,4 +1,4 @@
-package guest
+package bootstrap
 
 import (
 	"embed"
@@ -15,25 +15,15 @@ var pythonFiles embed.FS
 var pythonParts = []string{
 	"core", "channel", "docs", "fallback", "loops", "namespaces", "report", "stateful", "threads", "tools", "values", "wrap"}
 
-// pythonText needs no initialization, so a program that only has a Client does
-// not link it.
-var pythonText struct {
-	once sync.Once
-	boot string
-}
-
-// pythonBoot is the program that python3 is given: a few lines, with the pieces
-// in them as string literals, each of which is but one token to read.
-func pythonBoot() string {
-	pythonText.once.Do(func() {
-		var parts strings.Builder
-		for _, name := range pythonParts {
-			parts.WriteString(strconv.Quote(name) + ":" + strconv.QuoteToASCII(pythonFile(name)) + ",")
-		}
-		pythonText.boot = strings.Replace(pythonFile("boot"), "PARTS = {}", "PARTS = {"+parts.String()+"}", 1)
-	})
-	return pythonText.boot
-}
+// pythonBoot returns the program for python3 -c: a few lines, with the parts as
+// string literals, each of which is a single token to the parser.
+var pythonBoot = sync.OnceValue(func() string {
+	var parts strings.Builder
+	for _, name := range pythonParts {
+		parts.WriteString(strconv.Quote(name) + ":" + strconv.QuoteToASCII(pythonFile(name)) + ",")
+	}
+	return strings.Replace(pythonFile("boot"), "PARTS = {}", "PARTS = {"+parts.String()+"}", 1)
+})
 
 // pythonFile is a piece without what an interpreter would skip, as each start
 // pays for each byte of its arguments.
