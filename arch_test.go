@@ -44,13 +44,14 @@ var libraries = map[string]string{
 // one layer do not import each other.
 var layers = [][]string{
 	{
-		"internal/launch", "internal/layout", "internal/lines", "internal/sample", "internal/toolcall",
-		"internal/fakehost",
+		"internal/launch", "internal/layout", "internal/lines", "internal/sample", "internal/jsoncount",
+		"internal/toolcall", "internal/fakehost",
 	},
 	{
 		"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt",
 		"internal/bootstrap",
 	},
+	{"internal/wire"},
 	{"engine"},
 	{"agent"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Code is a piece of code to run, which may call tools of the host and return a
@@ -114,7 +115,7 @@ func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broke
 	if cmd.Tools == nil {
 		cmd.Tools = new(broker.Set)
 	}
-	cmd.job = broker.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
+	cmd.job = wire.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
 	if launch.Hello { // who does not ask has it, and may be slow to read
 		cmd.job.Code, cmd.job.Vars, cmd.job.Args = c.Source, p.vars, c.Args
 	}

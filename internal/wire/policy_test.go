@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // The hooks see every call, and the log a panic's stack, which the guest does
@@ -41,7 +42,7 @@ func TestHooks(t *testing.T) {
 	d := talk(t, s, broker.Limits{})
 	d.refused(d.ask("tools/call", `{"name":"add","arguments":{"a":5}}`), 0, "")
 	d.refused(d.ask("tools/call", `{"name":"fail"}`), broker.CodeDenied, "not on a Sunday")
-	d.refused(d.ask("tools/call", `{"name":"late"}`), broker.CodeInternal, "the permission hook panicked")
+	d.refused(d.ask("tools/call", `{"name":"late"}`), broker.CodeInternal, "permission hook panicked")
 	d.refused(d.ask("tools/call", `{"name":"panic"}`), broker.CodeInternal, "tool panic panicked")
 	rep := d.run.End()
 	mu.Lock()
@@ -56,7 +57,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("the log lacks %s:\n%s", w, log.String())
 		}
 	}
-	if p := rep.Calls[3].Panic; !strings.HasPrefix(p, "secret\n") || !strings.Contains(p, "policy_test.go") && !strings.Contains(p, "broker_test.go") {
+	if p := rep.Calls[3].Panic; !strings.HasPrefix(p, "secret\n") || !strings.Contains(p, "policy_test.go") && !strings.Contains(p, "wire_test.go") {
 		t.Errorf("the record of the panic is %q", p)
 	}
 	if rep.Accepted != 2 {
@@ -129,11 +130,11 @@ func TestSetsThatAreWrong(t *testing.T) {
 			s.AddRaw(broker.Tool{Name: "x", Call: ok})
 			s.AddRaw(broker.Tool{Name: "x", Call: ok})
 		}, `tool "x": added twice`},
-		"no function": {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x"}) }, `tool "x": no function`},
-		"nil":         {func(s *broker.Set) { broker.Add[struct{}, int](s, "x", "", nil) }, `tool "x": no function`},
-		"schema":      {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x", Call: ok, Schema: json.RawMessage("{")}) }, `tool "x": its schema is not JSON`},
-		"bad schema":  {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x", Call: ok, Schema: json.RawMessage(`{"type":7}`)}) }, `tool "x": its schema: `},
-		"no struct":   {func(s *broker.Set) { broker.Add(s, "x", "", func(context.Context, int) (int, error) { return 0, nil }) }, `tool "x": its arguments are a int`},
+		"no function": {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x"}) }, `tool "x": function is nil`},
+		"nil":         {func(s *broker.Set) { broker.Add[struct{}, int](s, "x", "", nil) }, `tool "x": function is nil`},
+		"schema":      {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x", Call: ok, Schema: json.RawMessage("{")}) }, `tool "x": schema is not valid JSON`},
+		"bad schema":  {func(s *broker.Set) { s.AddRaw(broker.Tool{Name: "x", Call: ok, Schema: json.RawMessage(`{"type":7}`)}) }, `tool "x": schema: `},
+		"no struct":   {func(s *broker.Set) { broker.Add(s, "x", "", func(context.Context, int) (int, error) { return 0, nil }) }, `tool "x": argument type int: want a struct or a map`},
 		"a channel": {func(s *broker.Set) {
 			broker.Add(s, "x", "", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
 		}, `tool "x": `},
@@ -146,8 +147,8 @@ func TestSetsThatAreWrong(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 		host, guest := net.Pipe()
-		link := broker.NewLink(host, broker.Limits{})
-		if _, err := link.Start(t.Context(), s, broker.Job{}); err == nil {
+		link := wire.NewLink(host, broker.Limits{})
+		if _, err := link.Start(t.Context(), s, wire.Job{}); err == nil {
 			t.Errorf("%s: started", name)
 		}
 		_, _ = link.Close(), guest.Close()

@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // pair is a socket pair as a sandbox has one.
@@ -41,8 +42,8 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			host, guest := pair(b)
-			link := broker.NewLink(host, broker.Limits{Calls: 1 << 40})
-			run, err := link.Start(b.Context(), s, broker.Job{})
+			link := wire.NewLink(host, broker.Limits{Calls: 1 << 40})
+			run, err := link.Start(b.Context(), s, wire.Job{})
 			if err != nil {
 				b.Fatal(err)
 			}

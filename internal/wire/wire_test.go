@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -26,22 +27,22 @@ type dialogue struct {
 	t    testing.TB
 	conn net.Conn
 	in   *bufio.Reader
-	link *broker.Link
-	run  *broker.Run
+	link *wire.Link
+	run  *wire.Run
 }
 
 // talk starts a run and says hello.
 func talk(t testing.TB, s *broker.Set, l broker.Limits) *dialogue {
 	t.Helper()
-	d := dial(t, s, l, broker.Job{})
+	d := dial(t, s, l, wire.Job{})
 	d.hello()
 	return d
 }
 
-func dial(t testing.TB, s *broker.Set, l broker.Limits, j broker.Job) *dialogue {
+func dial(t testing.TB, s *broker.Set, l broker.Limits, j wire.Job) *dialogue {
 	t.Helper()
 	host, guest := net.Pipe()
-	link := broker.NewLink(host, l)
+	link := wire.NewLink(host, l)
 	run, err := link.Start(t.Context(), s, j)
 	if err != nil {
 		t.Fatal(err)
@@ -212,22 +213,22 @@ func TestAnswers(t *testing.T) {
 		{"one of another type", "tools/call", `{"name":"add","arguments":{"a":"1"}}`, broker.CodeParams, "arguments of add: "},
 		{"an integer, as a quotient is written", "tools/call", `{"name":"add","arguments":{"a":4.0}}`, 0, `{"value":4}`},
 		{"a fraction", "tools/call", `{"name":"add","arguments":{"a":1.5}}`, broker.CodeParams, "arguments of add: "},
-		{"one too many", "tools/call", `{"name":"add","arguments":{"a":1,"c":2}}`, broker.CodeParams, `unexpected additional properties ["c"]; it has a, b`},
+		{"one too many", "tools/call", `{"name":"add","arguments":{"a":1,"c":2}}`, broker.CodeParams, `unexpected additional properties ["c"]; it takes a, b`},
 		{"C49 an array", "tools/call", `{"name":"add","arguments":[1,2]}`, broker.CodeParams, "tool arguments must be an object"},
 		{"C48 a name that is none", "tools/call", `{"name":7}`, broker.CodeParams, "requires a string name"},
 		{"no name", "tools/call", `{}`, broker.CodeParams, "requires a string name"},
 		{"C50 a namespace that is none", "tools/call", `{"name":"query","namespace":7}`, broker.CodeParams, "namespace must be a string"},
-		{"params that are none", "tools/call", `[1]`, broker.CodeParams, "params have to be an object"},
+		{"params that are none", "tools/call", `[1]`, broker.CodeParams, "params must be an object"},
 		{"C56 a tool that fails", "tools/call", `{"name":"fail"}`, broker.CodeTool, "out of luck"},
 		{"a tool that panics", "tools/call", `{"name":"panic"}`, broker.CodeInternal, "tool panic panicked"},
-		{"a tool that ends its goroutine", "tools/call", `{"name":"goexit"}`, broker.CodeInternal, "goexit ended its goroutine"},
-		{"a tool that returns garbage", "tools/call", `{"name":"garbage"}`, broker.CodeInternal, "garbage returned what is not JSON"},
-		{"a tool that is late", "tools/call", `{"name":"late"}`, broker.CodeTimeout, "late: it took longer than a call may"},
+		{"a tool that ends its goroutine", "tools/call", `{"name":"goexit"}`, broker.CodeInternal, "goexit called runtime.Goexit"},
+		{"a tool that returns garbage", "tools/call", `{"name":"garbage"}`, broker.CodeInternal, "garbage returned invalid JSON"},
+		{"a tool that is late", "tools/call", `{"name":"late"}`, broker.CodeTimeout, "late: timed out"},
 		{"X14 a value that is too large", "tools/call", `{"name":"big","arguments":{"n":70000}}`, broker.CodeTooLarge, "the value of big takes 70002 bytes"},
 		{"C47 another method", "tools/steal", `{}`, broker.CodeMethod, "unknown method: tools/steal"},
-		{"hello again", "hello", `{}`, broker.CodeInvalidRequest, "hello, again"},
+		{"hello again", "hello", `{}`, broker.CodeInvalidRequest, "hello was already sent"},
 		{"a result", "result", `{"value":{"a":[1,2]}}`, 0, `{}`},
-		{"the result of another run", "result", `{"run":"r_0","value":1}`, broker.CodeCompleted, "another run"},
+		{"the result of another run", "result", `{"run":"r_0","value":1}`, broker.CodeCompleted, "result of another run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := talk(t, sample(), broker.Limits{Frame: 64 << 10})
@@ -265,11 +266,11 @@ func TestHello(t *testing.T) {
 		{"C51 a wrong token", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"token":"0"}}`, broker.CodeUnauthorized, "unauthorized"},
 		{"no token", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1}}`, broker.CodeUnauthorized, "unauthorized"},
 		{"a later protocol", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":2,"token":"TOKEN"}}`, broker.CodeProtocol, "protocol 2"},
-		{"X15 a call before it", `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}`, broker.CodeUnauthorized, "say hello first"},
-		{"a result before it", `{"jsonrpc":"2.0","id":0,"method":"result","params":{"value":1}}`, broker.CodeUnauthorized, "say hello first"},
+		{"X15 a call before it", `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}`, broker.CodeUnauthorized, "expected hello"},
+		{"a result before it", `{"jsonrpc":"2.0","id":0,"method":"result","params":{"value":1}}`, broker.CodeUnauthorized, "expected hello"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := dial(t, sample(), broker.Limits{}, broker.Job{})
+			d := dial(t, sample(), broker.Limits{}, wire.Job{})
 			d.send("%s", strings.Replace(c.line, "TOKEN", d.link.Token(), 1))
 			d.refused(d.must(), c.code, c.want)
 			if _, err := d.read(); !errors.Is(err, io.EOF) {
@@ -284,7 +285,7 @@ func TestHello(t *testing.T) {
 
 // What a guest is given to do.
 func TestJob(t *testing.T) {
-	d := dial(t, sample(), broker.Limits{Frame: 1 << 20}, broker.Job{Language: "python", Code: "x\n", Vars: map[string]json.RawMessage{"a": json.RawMessage("[1]")}, Args: []string{"b"}})
+	d := dial(t, sample(), broker.Limits{Frame: 1 << 20}, wire.Job{Language: "python", Code: "x\n", Vars: map[string]json.RawMessage{"a": json.RawMessage("[1]")}, Args: []string{"b"}})
 	var job struct {
 		Protocol       int
 		Run            string
@@ -307,7 +308,7 @@ func TestJob(t *testing.T) {
 
 // A guest that knows its tools is spared reading of them, but may ask.
 func TestBriefJob(t *testing.T) {
-	d := dial(t, sample(), broker.Limits{}, broker.Job{Brief: true})
+	d := dial(t, sample(), broker.Limits{}, wire.Job{Brief: true})
 	if got := string(d.hello().Result); !strings.Contains(got, `"tools":[],`) {
 		t.Errorf("hello: %s", got)
 	}
@@ -318,7 +319,7 @@ func TestBriefJob(t *testing.T) {
 
 // A guest that says nothing is not waited for.
 func TestHandshakeDeadline(t *testing.T) {
-	d := dial(t, nil, broker.Limits{Handshake: time.Millisecond}, broker.Job{})
+	d := dial(t, nil, broker.Limits{Handshake: time.Millisecond}, wire.Job{})
 	if _, err := d.read(); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end", err)
 	}

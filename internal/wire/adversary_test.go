@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 type panicky struct{}
@@ -79,7 +80,7 @@ func TestEndWhileTheGuestDoesNotRead(t *testing.T) {
 	d := talk(t, s, broker.Limits{})
 	d.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait"}}`)
 	<-asked
-	ended := make(chan broker.Report)
+	ended := make(chan wire.Report)
 	go func() { ended <- d.run.End() }()
 	select {
 	case rep := <-ended:
@@ -139,7 +140,7 @@ func TestMembersTwice(t *testing.T) {
 		`{"l":[{"mode":"evil","mode":"safe"}]}`,
 		`{"l":[[{"x":[1,{"a":1}],"x":1}]]}`,
 	} {
-		d.refused(d.ask("tools/call", `{"name":"raw","arguments":`+arguments+`}`), broker.CodeParams, "twice")
+		d.refused(d.ask("tools/call", `{"name":"raw","arguments":`+arguments+`}`), broker.CodeParams, "duplicate member")
 	}
 	for _, arguments := range []string{`{"o":{"mode":"safe"},"l":[{"n":1},{"n":2}]}`, `{"x":"a,\"b\":{","y":{"x":{"x":[]}},"":1}`, ` { } `} {
 		d.refused(d.ask("tools/call", `{"name":"raw","arguments":`+arguments+`}`), 0, "")
@@ -163,8 +164,8 @@ func TestCallsRacingTheEnd(t *testing.T) {
 			return 0, nil
 		})
 		host, guest := net.Pipe()
-		link := broker.NewLink(host, broker.Limits{AtOnce: 2})
-		run, err := link.Start(t.Context(), s, broker.Job{})
+		link := wire.NewLink(host, broker.Limits{AtOnce: 2})
+		run, err := link.Start(t.Context(), s, wire.Job{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestQuickToolsThatWait(t *testing.T) {
 		}
 		d.send(`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"meet","arguments":{"wait":true,"n":7}}}`)
 		d.send(`{"jsonrpc":"2.0","method":"cancel","params":{"id":"c"}}`)
-		d.refused(d.must(), broker.CodeCanceled, "the guest canceled the call")
+		d.refused(d.must(), broker.CodeCanceled, "canceled by the guest")
 	}
 	for range 3 {
 		d.ask("tools/call", `{"name":"meet","arguments":{"wait":false,"n":1}}`)
@@ -82,6 +82,6 @@ func TestQuickToolThatEndsItsGoroutine(t *testing.T) {
 		for range 5 {
 			d.refused(d.ask("tools/call", `{"name":"leave","arguments":{"now":false}}`), 0, "")
 		}
-		d.refused(d.ask("tools/call", `{"name":"leave","arguments":{"now":true}}`), broker.CodeInternal, "ended its goroutine")
+		d.refused(d.ask("tools/call", `{"name":"leave","arguments":{"now":true}}`), broker.CodeInternal, "called runtime.Goexit")
 	}
 }

@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // What is no request gets an error, and the run goes on.
@@ -94,7 +95,7 @@ func TestForgedIDs(t *testing.T) {
 	d.send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"add","arguments":{"a":1}}}`)
 	d.refused(d.must(), broker.CodeInvalidRequest, `id "a" is in use`)
 	d.send(`{"jsonrpc":"2.0","method":"cancel","params":{"id":"a"}}`)
-	d.refused(d.must(), broker.CodeCanceled, "the guest canceled the call")
+	d.refused(d.must(), broker.CodeCanceled, "canceled by the guest")
 }
 
 // X15: thousands of lists are bounded.
@@ -152,7 +153,7 @@ func TestAfterTheResult(t *testing.T) {
 	d.send(`{"jsonrpc":"2.0","id":8,"method":"result","params":{"value":[1]}}`)
 	for range 2 {
 		if r := d.must(); string(r.ID) == "7" {
-			d.refused(r, broker.CodeCanceled, "the run is over")
+			d.refused(r, broker.CodeCanceled, "the run has ended")
 		} else if string(r.Result) != "{}" {
 			t.Errorf("result answered by %s, %+v", r.Result, r.Error)
 		}
@@ -205,9 +206,9 @@ func TestHalfClosed(t *testing.T) {
 		ended <- ctx.Err()
 		return 0, ctx.Err()
 	})
-	link := broker.NewLink(host, broker.Limits{})
+	link := wire.NewLink(host, broker.Limits{})
 	defer link.Close()
-	run, err := link.Start(t.Context(), s, broker.Job{})
+	run, err := link.Start(t.Context(), s, wire.Job{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestLongLineIsNotKept(t *testing.T) {
 		}
 		_, _ = d.conn.Write([]byte("\n"))
 	}()
-	d.refused(d.must(), broker.CodeTooLarge, "a line of more than 1048576 bytes")
+	d.refused(d.must(), broker.CodeTooLarge, "line longer than 1048576 bytes")
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
 		t.Errorf("%d MiB were allocated for it", got>>20)
@@ -349,9 +350,9 @@ func TestRecordedValuesAreBounded(t *testing.T) {
 func TestX11LongCode(t *testing.T) {
 	host, guest := net.Pipe()
 	defer guest.Close()
-	link := broker.NewLink(host, broker.Limits{})
+	link := wire.NewLink(host, broker.Limits{})
 	defer link.Close()
-	_, err := link.Start(t.Context(), nil, broker.Job{Code: strings.Repeat("x", 10<<20)})
+	_, err := link.Start(t.Context(), nil, wire.Job{Code: strings.Repeat("x", 10<<20)})
 	var own *broker.Error
 	if !errors.As(err, &own) || own.Code != broker.CodeTooLarge {
 		t.Errorf("got %v", err)

@@ -1,4 +1,4 @@
-package broker_test
+package wire_test
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Whatever a guest says after its hello, it is answered in JSON, line by line,
@@ -29,8 +30,8 @@ func FuzzDialogue(f *testing.F) {
 	set := sample()
 	f.Fuzz(func(t *testing.T, said []byte) {
 		host, guest := net.Pipe()
-		link := broker.NewLink(host, broker.Limits{Frame: 16 << 10, Calls: 5})
-		run, err := link.Start(t.Context(), set, broker.Job{})
+		link := wire.NewLink(host, broker.Limits{Frame: 16 << 10, Calls: 5})
+		run, err := link.Start(t.Context(), set, wire.Job{})
 		if err != nil {
 			t.Fatal(err)
 		}
