@@ -9,9 +9,10 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/internal/wire"
@@ -225,47 +226,43 @@ func TestHalfClosed(t *testing.T) {
 	run.End()
 }
 
-// A guest that sends what is long, and does not read, takes up no more of the
-// host than a few frames.
+// A guest that sends long calls, and does not read, takes up no more of the host than a
+// few frames.
 func TestMemoryIsBounded(t *testing.T) {
 	const frame = 4 << 20
-	hold := make(chan struct{})
-	s := new(broker.Set)
-	broker.Add(s, "hold", "", func(ctx context.Context, in struct{ S string }) (int, error) {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-		}
-		return len(in.S), nil
-	})
-	d := talk(t, s, broker.Limits{Frame: frame, AtOnce: 64})
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	filler := strings.Repeat("x", frame-200)
-	before := heap()
-	sent := make(chan int, 1)
-	stop := time.AfterFunc(2*time.Second, func() { _ = d.conn.SetWriteDeadline(time.Now()) }) // by then the host has stopped reading
-	defer stop.Stop()
-	go func() {
-		n := 0
-		for ; n < 64; n++ {
-			if _, err := fmt.Fprintf(d.conn, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"hold","arguments":{"S":%q}}}`+"\n", n, filler); err != nil {
-				break
+	synctest.Test(t, func(t *testing.T) {
+		s := new(broker.Set)
+		broker.Add(s, "hold", "", func(ctx context.Context, in struct{ S string }) (int, error) {
+			<-ctx.Done()
+			return len(in.S), nil
+		})
+		d := talk(t, s, broker.Limits{Frame: frame, AtOnce: 64})
+		filler := strings.Repeat("x", frame-200)
+		before := heap()
+		var sent atomic.Int32
+		go func() {
+			for n := range 64 {
+				if _, err := fmt.Fprintf(d.conn, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"hold","arguments":{"S":%q}}}`+"\n", n, filler); err != nil {
+					return
+				}
+				sent.Add(1)
 			}
+		}()
+		synctest.Wait() // until the host has stopped reading
+		if n := sent.Load(); n > 3 {
+			t.Errorf("%d long calls were taken at once", n)
 		}
-		sent <- n
-	}()
-	if n := <-sent; n > 3 {
-		t.Errorf("%d long calls were taken at once", n)
-	}
-	if grown := heap() - before; grown > 8*frame {
-		t.Errorf("the host grew by %d frames", grown/frame)
-	}
-	close(hold)
+		if grown := heap() - before; grown > 8*frame {
+			t.Errorf("the host grew by %d frames", grown/frame)
+		}
+	})
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // 100 MB without an end of line are skipped, not kept.

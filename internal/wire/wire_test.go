@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
-	"github.com/tegmen-dev/tegmen/internal/wire"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
