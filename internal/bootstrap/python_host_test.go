@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,12 +172,11 @@ func (h *pythonHost) call(m pythonMessage) bool {
 			h.meeting = nil
 		}
 	case "pause": // nothing is read until the code has made a file
-		alive := false
-		for end := time.Now().Add(5 * time.Second); !alive && time.Now().Before(end); runtime.Gosched() {
+		until(h.t, func() bool {
 			_, err := os.Stat(filepath.Join(h.dir, "alive"))
-			alive = err == nil
-		}
-		h.value(m, alive)
+			return err == nil
+		})
+		h.value(m, true)
 	case "never":
 	case "cancels":
 		h.value(m, h.cancels)

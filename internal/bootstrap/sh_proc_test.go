@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 	"github.com/tegmen-dev/tegmen/internal/fakehost"
@@ -61,7 +60,7 @@ func shPrograms(t *testing.T, scripts map[string]string) string {
 
 // asleep returns when a process sleeps.
 func asleep(t *testing.T, pid int) {
-	for !t.Failed() {
+	until(t, func() bool {
 		var state []byte
 		var err error
 		if runtime.GOOS == "linux" {
@@ -73,11 +72,8 @@ func asleep(t *testing.T, pid int) {
 		if err != nil {
 			t.Error(err)
 		}
-		if bytes.HasPrefix(state, []byte("S")) {
-			return
-		}
-		runtime.Gosched()
-	}
+		return t.Failed() || bytes.HasPrefix(state, []byte("S"))
+	})
 }
 
 // A job that was killed during its call does not keep others from theirs when
@@ -114,8 +110,8 @@ kill "$parent"`
 	})
 }
 
-// One that waits for its answer for longer than a dead one is given keeps its
-// place, whether ps can be asked or not.
+// A call that takes longer than the grace period of a dead process keeps its place,
+// whether ps works or not.
 func TestShellSlowCall(t *testing.T) {
 	shEach(t, func(t *testing.T, shell string) {
 		for _, ps := range []string{"echo S", "exit 1"} {
@@ -124,15 +120,15 @@ func TestShellSlowCall(t *testing.T) {
 			tools := fakehost.Tools()
 			tools["null"] = func(c fakehost.Call) (any, error) {
 				close(started)
-				for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); runtime.Gosched() { // busybox has a sleep of its own
-					if info, err := os.Stat(polls); err == nil && info.Size() > 350 {
-						break
-					}
-				}
+				until(t, func() bool {
+					info, err := os.Stat(polls)
+					return err == nil && info.Size() > 350
+				})
 				return nil, nil
 			}
-			r := shRun(t, bootstrap.Script{Shell: shell, Source: "null >&2 & read -r go\nadd 1 2; wait"}, tools, func(cmd *exec.Cmd, _ *fakehost.Host) {
-				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": ps, "sleep": "printf . >>" + polls}))
+			source := "_tegmen_sleep() { command printf . >>'" + polls + "'; }\nnull >&2 & read -r go\nadd 1 2; wait"
+			r := shRun(t, bootstrap.Script{Shell: shell, Source: source}, tools, func(cmd *exec.Cmd, _ *fakehost.Host) {
+				cmd.Env = append(cmd.Env, shPrograms(t, map[string]string{"ps": ps}))
 				stdinUntil(t, cmd, started)
 			})
 			if r.stdout != "3\n" || r.stderr != "null\n" {
