@@ -107,7 +107,7 @@ func TestClientErrors(t *testing.T) {
 	}{
 		{"fail", nil, guest.ToolError{Code: -32000, Type: "quota", Message: `no "more","data":{"type":"x"` + "\nfor Bj\u00f6rn\\", Details: json.RawMessage(`{"left":0}`)}},
 		{"nope.nope", nil, guest.ToolError{Code: -32002, Type: "not_found", Message: `no tool "nope.nope"`}},
-		{"echo", strings.Repeat("x", 100000), guest.ToolError{Code: -32007, Type: "too_large", Message: "100087 bytes to send, of 100000 at most"}},
+		{"echo", strings.Repeat("x", 100000), guest.ToolError{Code: -32007, Type: "too_large", Message: "message of 100087 bytes exceeds the limit of 100000"}},
 	}
 	for _, test := range tests {
 		err := c.Call(t.Context(), test.name, test.in, nil)
@@ -139,7 +139,7 @@ func TestClientResult(t *testing.T) {
 		{"null", func(c *guest.Client) error { return c.Result(nil) }, `{"run":"r1","value":null}`, false},
 		{"error", func(c *guest.Client) error { return c.Fail(errors.New("bad")) }, `{"run":"r1","error":{"message":"bad","type":"error"}}`, false},
 		{"tool error", func(c *guest.Client) error { return c.Fail(fmt.Errorf("x: %w", &guest.ToolError{Message: "bad"})) }, `{"run":"r1","error":{"message":"x: bad","type":"ToolError"}}`, false},
-		{"too large", func(c *guest.Client) error { return c.Result(strings.Repeat("x", 200000)) }, `{"run":"r1","error":{"message":"200076 bytes to send, of 100000 at most","type":"too_large"}}`, true},
+		{"too large", func(c *guest.Client) error { return c.Result(strings.Repeat("x", 200000)) }, `{"run":"r1","error":{"message":"message of 200076 bytes exceeds the limit of 100000","type":"too_large"}}`, true},
 		{"twice", func(c *guest.Client) error { return errors.Join(c.Result(1), c.Result(2)) }, `{"run":"r1","value":1}`, true},
 	}
 	for _, test := range tests {

@@ -2,28 +2,25 @@ package bootstrap
 
 import "encoding/json"
 
-// Launch is how a piece of code is started in a sandbox.
+// Launch says how to start a piece of code in a sandbox.
 type Launch struct {
 	Argv []string // the program and its arguments
 	Env  []string // "NAME=value", besides TEGMEN_FD and TEGMEN_TOKEN
-	// Files are texts that the program finds as descriptors 4, 5, …, which can be
-	// opened again by /proc/self/fd/N, or as files of these names where Script.Dir
-	// says that there is no such thing.
+	// Files are texts for the program: as descriptors 4, 5, …, which it can open again
+	// by /proc/self/fd/N, or as the files "4", "5", … in Script.Dir if that is set.
 	Files []string
-	// Hello is set when the program asks for its code, which is in the answer to
-	// its hello.
-	Hello bool
+	Hello bool // the program sends hello and receives its code in the answer
 }
 
-// Tool is what a bootstrap needs to know of a tool before its program starts.
+// Tool describes a tool to a bootstrap that needs it before the program starts.
 type Tool struct {
-	Name        string // or "namespace.name"
-	Description string
-	Schema      json.RawMessage // of its arguments, an object
-	Output      json.RawMessage // of its value; may be nil
+	Name        string          // "name" or "namespace.name"
+	Description string          // for the author of the code
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+	Output      json.RawMessage // JSON Schema of the value; may be nil
 }
 
-// Identifier tells whether a name can be a variable's in every language here.
+// Identifier reports whether a name is valid for a variable in each language.
 func Identifier(name string) bool {
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

@@ -15,11 +15,12 @@ var (
 	nodeBoot string
 )
 
-// Node starts code in JavaScript, with node, which is looked up in the
-// sandbox's PATH; from Node 18 on. args are process.argv.slice(2).
+// Node starts JavaScript with the node in the sandbox's PATH, version 18 or later. args
+// become process.argv.slice(2).
 func Node(args []string) Launch {
-	// The name is what the bootstrap knows its own stack frames by. Node's own
-	// parser is internal, so it has to be asked to expose that.
-	boot := "(() => {\n'use strict';\n" + nodeChannel + nodeValues + nodeTools + nodeSource + nodeBoot + "})();\n//# sourceURL=tegmen:guest\n"
+	sources := nodeChannel + nodeValues + nodeTools + nodeSource + nodeBoot
+	// The bootstrap recognizes its own stack frames by sourceURL. --expose-internals
+	// makes Node's own parser available.
+	boot := "(() => {\n'use strict';\n" + sources + "})();\n//# sourceURL=tegmen:guest\n"
 	return Launch{Argv: append([]string{"node", "--expose-internals", "-e", boot, "--"}, args...), Hello: true}
 }

@@ -10,10 +10,12 @@ import (
 //go:embed python/*.py
 var pythonFiles embed.FS
 
-// pythonParts are the pieces of the Python guest: the core, and what is compiled
-// when a program first wants it.
+// pythonParts are the parts of the Python client: the core, and what is compiled on
+// first use.
 var pythonParts = []string{
-	"core", "channel", "docs", "fallback", "loops", "namespaces", "report", "stateful", "threads", "tools", "values", "wrap"}
+	"core", "channel", "docs", "fallback", "loops", "namespaces",
+	"report", "stateful", "threads", "tools", "values", "wrap",
+}
 
 // pythonBoot returns the program for python3 -c: a few lines, with the parts as
 // string literals, each of which is a single token to the parser.
@@ -25,8 +27,8 @@ var pythonBoot = sync.OnceValue(func() string {
 	return strings.Replace(pythonFile("boot"), "PARTS = {}", "PARTS = {"+parts.String()+"}", 1)
 })
 
-// pythonFile is a piece without what an interpreter would skip, as each start
-// pays for each byte of its arguments.
+// pythonFile returns a part without comments and blank lines, and with one space for
+// each level of indentation: each start pays for each byte of the arguments.
 func pythonFile(name string) string {
 	b, err := pythonFiles.ReadFile("python/" + name + ".py")
 	if err != nil {
@@ -43,10 +45,10 @@ func pythonFile(name string) string {
 	return short.String()
 }
 
-// Python is how Python code is started: by the python3 in PATH, of version 3.8
-// or later, isolated from variables and the user's own packages, with args as
-// the code's sys.argv[1:] unless its job has some. It needs only Python's
-// standard library, and of that imports what code wants and no more.
+// Python starts Python code with the python3 in the sandbox's PATH, version 3.8 or
+// later, isolated from environment variables and user site packages. args become
+// sys.argv[1:], unless the job has arguments. The client needs only the standard
+// library, and imports only what the code needs.
 func Python(args []string) Launch {
 	return Launch{Argv: append([]string{"python3", "-I", "-c", pythonBoot()}, args...), Hello: true}
 }

@@ -17,32 +17,31 @@ var shFunctions string
 //go:embed sh/channel.sh
 var shChannel string
 
-// Script is a shell script that may call tools. The zero value does nothing.
+// Script is a shell script that may call tools. The zero Script does nothing.
 type Script struct {
-	Shell  string // "sh", "bash", a path, or words: "busybox sh"; "" is "sh"
-	Source string
+	Shell  string   // "sh", "bash", a path, or words: "busybox sh"; "" means "sh"
+	Source string   // the script
 	Args   []string // "$@"
-	// Vars are variables of the script, not exported: strings are their text, and
-	// all else is JSON. Names that the shell has no variables for are left out,
-	// and so are zero bytes.
+	// Vars are variables of the script, not exported. A string becomes its text, any
+	// other value stays JSON. Names that are invalid in a shell and zero bytes are
+	// dropped.
 	Vars      map[string]json.RawMessage
-	Tools     []Tool
-	Namespace string // the run is pinned to it: its tools have functions by their bare names, too
-	// Dir has the Launch's Files, as "4", "5", …; "" is /proc/self/fd, where Linux
-	// shows descriptors. A system without that needs a directory made for this run
-	// alone, in which the guest also may make "8", its lock: who has made it removes
-	// it, after the last process that may call tools.
+	Tools     []Tool // that become functions
+	Namespace string // the run is pinned to it; functions for its tools exist without the prefix as well
+	// Dir holds Launch.Files as "4", "5", …; "" means /proc/self/fd, where Linux shows
+	// descriptors. A system without that needs a directory for this run alone, in which
+	// the guest may create its lock, "8". The caller removes it after the last process
+	// that may call tools.
 	Dir string
 }
 
-// Shell starts a script in a POSIX shell: dash, bash, busybox's. Its exit status
-// is the script's own, and line numbers in messages are the script's.
+// Shell starts a script in a POSIX shell: dash, bash or busybox sh. The exit status and
+// the line numbers in messages are those of the script.
 //
-// Each tool is a function, with "_" for "-" and "." in its name: db_query for
-// the tool query of the namespace db. One that would be called like another, or
-// like a word that the shell does not look up (if, set, exit, command), has none:
-// "tool NAME" calls any tool by its exact name. "command ls" runs the program
-// when a tool has its name.
+// Each tool becomes a function, with "_" for "-" and "." in its name: db_query for tool
+// query in namespace db. There is none if the name is taken, or a word that the shell
+// does not look up (if, set, exit, command). "tool NAME" calls any tool by its exact
+// name; "command ls" runs the program if a tool is named ls.
 //
 //	add 1 2                     the parameters in order
 //	greet name=Bob loud=true    by name; text where the schema has a string, else
@@ -51,18 +50,17 @@ type Script struct {
 //	put '{"data": [1, 2]}'      all of them
 //	put -                       all of them, from standard input
 //
-// An argument that looks like NAME=… is always by name. The value is printed,
-// text as text, base64 decoded where there is a base64 program, all else as JSON.
-// A failure prints "NAME: TYPE: message" on standard error; the status is 2 where
-// the caller is to blame, and 1 otherwise. "result JSON" gives the run its value,
-// "result -t TEXT" one that is text.
+// An argument of the form NAME=… is always by name. The value is printed: strings as
+// text, bytes decoded if there is a base64 program, other values as JSON. A failure
+// prints "NAME: TYPE: message" on standard error; the status is 2 if the caller is to
+// blame, otherwise 1. "result JSON" returns a value from the run, "result -t TEXT" a
+// string.
 //
-// One request is under way at a time: background jobs wait for each other. A
-// call after the host has hung up ends the script by SIGPIPE. A shell cannot keep
-// descriptors from its children, so they all hold the channel; a script among
-// them calls tools after . "$TEGMEN_TOOLS". Descriptors 3 and 8, and names that
-// begin with _tegmen, are taken. A shell reads bytes one by one: a value of 1 MB
-// takes it half a second.
+// One request is in flight at a time: background jobs wait for each other. A call after
+// the host has hung up ends the script with SIGPIPE. A shell cannot set close-on-exec,
+// so all children hold the channel; a script among them can call tools after
+// . "$TEGMEN_TOOLS". Descriptors 3 and 8 and names that begin with _tegmen are reserved.
+// A shell reads byte by byte: a value of 1 MB takes half a second.
 func Shell(s Script) Launch {
 	argv := strings.Fields(s.Shell)
 	if len(argv) == 0 {
@@ -85,7 +83,7 @@ func Shell(s Script) Launch {
 	}
 }
 
-// shText is what TEGMEN_TOOLS names.
+// shText returns the text of the file that TEGMEN_TOOLS names.
 func shText(s Script) string {
 	var b strings.Builder
 	b.WriteString(shFunctions + shChannel)
@@ -99,8 +97,8 @@ func shText(s Script) string {
 	b.WriteString("_tegmen_tool() {\n\tcase $1 in\n")
 	for _, t := range s.Tools {
 		names := shQuote(t.Name)
-		if bare := s.bare(t); bare != t.Name {
-			names += " | " + shQuote(bare)
+		if short := s.shortName(t); short != t.Name {
+			names += " | " + shQuote(short)
 		}
 		fmt.Fprintf(&b, "\t%s) shift; _tegmen_call %s %s %s %s \"$@\" ;;\n", names,
 			shQuote(t.Name), shQuote(toolcall.Members(t.Name)), shQuote(t.shParameters()), shQuote(t.shOutput()))
@@ -115,17 +113,16 @@ func shText(s Script) string {
 	return b.String()
 }
 
-// bare is what a tool may be called besides its exact name: that without the
-// namespace which the run is pinned to.
-func (s Script) bare(t Tool) string {
+// shortName returns the name of a tool without the namespace that the run is pinned to.
+func (s Script) shortName(t Tool) string {
 	if s.Namespace == "" {
 		return t.Name
 	}
 	return strings.TrimPrefix(t.Name, s.Namespace+".")
 }
 
-// shNames maps the names of functions to those of tools. An exact name comes
-// before one that has been changed, that of a namespace last.
+// shNames maps names of functions to names of tools. Exact names win over changed ones,
+// and names without a namespace over those with one.
 func shNames(s Script) map[string]string {
 	names := map[string]string{}
 	add := func(name, tool string) {
@@ -133,18 +130,18 @@ func shNames(s Script) map[string]string {
 			names[name] = tool
 		}
 	}
-	same := strings.NewReplacer()
-	for _, change := range []*strings.Replacer{same, strings.NewReplacer("-", "_"), strings.NewReplacer("-", "_", ".", "_")} {
+	exact, dashes, dots := strings.NewReplacer(), strings.NewReplacer("-", "_"), strings.NewReplacer("-", "_", ".", "_")
+	for _, change := range []*strings.Replacer{exact, dashes, dots} {
 		for _, t := range s.Tools {
-			add(change.Replace(s.bare(t)), t.Name)
+			add(change.Replace(s.shortName(t)), t.Name)
 			add(change.Replace(t.Name), t.Name)
 		}
 	}
 	return names
 }
 
-// shTaken are the words that are no names of functions: those of the grammar,
-// special builtins, which are found first, and what the functions themselves use.
+// shTaken are words that cannot be names of functions: keywords, special builtins, which
+// the shell finds first, and what the functions use themselves.
 const shTaken = ` if then else elif fi do done case esac while until for in function select time coproc ` +
 	`break continue eval exec exit export readonly return set shift times trap unset source ` +
 	`command local declare typeset builtin tool result `
@@ -173,8 +170,8 @@ func shVars(vars map[string]json.RawMessage) string {
 	return b.String()
 }
 
-// shParameters has the parameters as _tegmen_call wants them. Those after one
-// with a name that is no word for a shell have to be given as JSON.
+// shParameters returns the parameters in the form of _tegmen_call. Parameters after one
+// whose name is not a shell word can only be passed as JSON.
 func (t Tool) shParameters() string {
 	var b strings.Builder
 	b.WriteByte(' ')

@@ -170,9 +170,11 @@ func (h *Host) request(line []byte, canceled map[string]chan struct{}) {
 		if m.Params.Namespace != "" {
 			name = m.Params.Namespace + "." + name
 		}
-		call := Call{ID: m.ID, Name: name, Arguments: m.Params.Arguments, Progress: m.Params.Progress, Canceled: make(chan struct{})}
+		call := Call{ID: m.ID, Name: name, Arguments: m.Params.Arguments, Progress: m.Params.Progress}
+		call.Canceled = make(chan struct{})
 		call.Notify = func(value any) {
-			h.Send(map[string]any{"jsonrpc": "2.0", "method": "progress", "params": map[string]any{"id": m.ID, "value": value}})
+			params := map[string]any{"id": m.ID, "value": value}
+			h.Send(map[string]any{"jsonrpc": "2.0", "method": "progress", "params": params})
 		}
 		canceled[string(m.ID)] = call.Canceled
 		h.calls = append(h.calls, call)
@@ -256,7 +258,8 @@ func Tools() map[string]Tool {
 			return in.Text, errors.Join(json.Unmarshal(c.Arguments, &in))
 		},
 		"fail": func(c Call) (any, error) {
-			return nil, &Error{-32000, "quota", `no "more","data":{"type":"x"` + "\nfor Bj\u00f6rn\\", map[string]int{"left": 0}}
+			message := `no "more","data":{"type":"x"` + "\nfor Bj\u00f6rn\\"
+			return nil, &Error{-32000, "quota", message, map[string]int{"left": 0}}
 		},
 		"bytes": func(c Call) (any, error) { return []byte("a\x00b\xff"), nil },
 		"null":  func(c Call) (any, error) { return nil, nil },
