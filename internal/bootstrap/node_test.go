@@ -297,7 +297,7 @@ func TestNodeValues(t *testing.T) {
 		{"cycle", "const o = {}; o.o = o; o", "TypeError: a cycle at result.o cannot be given to the host as JSON"},
 		{"twice the same", "const o = {}; [o, o]", "[{},{}]"},
 		{"promise within", "[Promise.resolve(1)]", "TypeError: a Promise that was not awaited at result[0] cannot be given to the host as JSON"},
-		{"too large", "'x'.repeat(2 << 20)", "too_large: a message of 2097229 bytes is longer than the 1048576 that the host takes"},
+		{"too large", "'x'.repeat(2 << 20)", "too_large: message of 2097229 bytes exceeds the limit of 1048576"},
 		{"throw", "throw new RangeError('no')", "RangeError: no"},
 		{"throw no error", "throw 'no'", "String: 'no'"},
 		{"syntax", "let a = 1\nif (a) {", "SyntaxError: Unexpected end of input"},

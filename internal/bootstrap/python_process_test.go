@@ -32,7 +32,7 @@ func TestPythonValues(t *testing.T) {
 		{name: "surrogate", code: "['a', '\\ud800']", exit: 1, stderr: []string{"ValueError"}, result: failed("ValueError", "text with a lone surrogate at result[1]"+refused)},
 		{name: "surrogate in a message", code: "raise KeyError('\\ud800')", exit: 1, stderr: []string{"KeyError"}, result: failed("KeyError", `'\\ud800'`)},
 		{name: "too large", code: "result = 'x' * 1000", job: map[string]any{"limits": map[string]any{"frame": 900}}, exit: 1, stderr: []string{"tegmen: the result: "},
-			result: failed("too_large", "a message of 1077 bytes is longer than the 900 a frame may have")},
+			result: failed("too_large", "message of 1077 bytes exceeds the limit of 900")},
 		{name: "refused", code: "'refuse me'", exit: 1, stderr: []string{"tegmen: the result: no such result\n"}, result: failed("parse_error", "no such result")},
 	})
 }

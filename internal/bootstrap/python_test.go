@@ -95,7 +95,7 @@ func TestPythonCalls(t *testing.T) {
 		{name: "unread", code: "unread()", exit: 1, stderr: []string{"ToolError: nested too deeply"}, result: failed("ToolError", "nested too deeply")},
 		{name: "host has gone", code: "for f in hang_up, cancels:\n try: f()\n except ToolError as e: print(e.type, e)",
 			stdout: strings.Repeat("canceled the host closed the connection\n", 2)},
-		{name: "over", code: "try: over()\nexcept ToolError as e: print(e.type, e)", stdout: "canceled the run is over\n", result: []string{"{}"}},
+		{name: "over", code: "try: over()\nexcept ToolError as e: print(e.type, e)", stdout: "canceled the run has ended\n", result: []string{"{}"}},
 		{name: "interrupted", code: "try: interrupt()\nexcept KeyboardInterrupt: print('int')\nadd(1, 2)", stdout: "int\n", result: value("3")},
 		{name: "interrupted anywhere", code: `
 import signal, random

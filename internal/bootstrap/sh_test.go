@@ -193,7 +193,7 @@ func TestShellResult(t *testing.T) {
 		{"text", `result -t '{"a": 1}'`, `{"value":"{\"a\": 1}"}`, ""},
 		{"standard input", "result - <<E\n[1,\n2]\nE", `{"value":[1,2]}`, ""},
 		{"not JSON", `result nope || { printf '%s' $? >&2; result 1; }`, `{"value":1}`, "result: parse_error: not JSON\n1"},
-		{"twice", `result 1; result 2 || printf '%s' $? >&2`, `{"value":1}`, "result: completed: the run has its result\n1"},
+		{"twice", `result 1; result 2 || printf '%s' $? >&2`, `{"value":1}`, "result: completed: the run already has its result\n1"},
 		{"nothing", `result || { printf '%s' $? >&2; result 1; }`, `{"value":1}`, "result: usage: result JSON, result -, or result -t TEXT\n2"},
 		{"by a child", `sh -c '. "$TEGMEN_TOOLS"; result 3'`, `{"value":3}`, ""},
 	}

@@ -156,7 +156,7 @@ func (h *Host) request(line []byte, canceled map[string]chan struct{}) {
 	case "result":
 		h.results = append(h.results, raw.Params)
 		if len(h.results) > 1 {
-			h.fail(m.ID, &Error{-32008, "completed", "the run has its result", nil})
+			h.fail(m.ID, &Error{-32008, "completed", "the run already has its result", nil})
 			return
 		}
 		h.answer(m.ID, struct{}{})

@@ -1,15 +1,15 @@
-// What a run is: hello, the code, one result.
+// A run: hello, the code, one result.
 
 const exit = process.exit.bind(process); // a stateful run has another
 const channel = new Channel();
-let job; // the one at hand
-let code; // what the code of it works on: see compile
-let ran = true; // its result is sent
-let taken; // its result, of code whose top level is done, to be sent when all that it began is
-let bound = {}; // the globals that its tools are
+let job; // the current one
+let code; // the object that its code works on: see compile
+let ran = true; // its result has been sent
+let taken; // its result once the top level is done; sent when everything it started is
+let bound = {}; // its tools as globals
 const own = new Set(); // names of tools that earlier code has used for variables
 
-// SystemExit is what process.exit throws in a stateful guest, which stays.
+// SystemExit is thrown by process.exit in a stateful guest, which lives on.
 class SystemExit extends Error {
   constructor(status = process.exitCode ?? 0) {
     super(String(status));
@@ -18,8 +18,8 @@ class SystemExit extends Error {
 }
 Object.defineProperty(SystemExit.prototype, 'name', { value: 'SystemExit' });
 
-// slots are the variables by which code tells its value. Code may set them
-// undeclared, which only a setter sees, or declare its own, at which it lets peek.
+// slots are the variables with which code sets its value. Code may assign them
+// undeclared, which only a setter sees, or declare its own, which peek reads.
 const slots = ['result', '__result__'].map((name, i) => {
   let value;
   let initial;
@@ -40,17 +40,17 @@ const slots = ['result', '__result__'].map((name, i) => {
       } catch {
         return undefined; // declared in code that was not reached, or did not compile
       }
-      // A function is a helper of that name, or a tool.
+      // A function is a helper with that name, or a tool.
       if (typeof seen === 'function') return undefined;
       return set || seen !== initial && seen !== undefined ? [seen] : undefined;
     },
   };
 });
 
-// told is the value that the code has set: [value], or nothing.
+// told returns the value that the code has set, as [value], or undefined.
 const told = () => slots[0].read() ?? slots[1].read();
 
-// define sets globals, over what is there.
+// define sets globals, replacing existing ones.
 function define(all) {
   for (const [name, value] of Object.entries(all)) {
     try {
@@ -61,8 +61,8 @@ function define(all) {
   }
 }
 
-// declare makes globals of what a stateful run declares. They keep the values
-// that they have.
+// declare makes globals of the names that a stateful run declares. Existing values are
+// kept.
 function declare(names) {
   for (const name of names) {
     const d = Object.getOwnPropertyDescriptor(globalThis, name);
@@ -70,7 +70,7 @@ function declare(names) {
   }
 }
 
-// meta is import.meta of the code.
+// meta returns import.meta for the code.
 function meta() {
   const { pathToFileURL, URL } = require('url');
   const filename = `${process.cwd()}/${file}`;
@@ -105,25 +105,25 @@ function run(next) {
     return;
   }
   const mine = code;
-  // Not by await, as this function would be in the code's stack then.
+  // Without await: it would put this function into the code's stack.
   Promise.resolve(code).then(main).then(end).catch((e) => (mine === code ? fail(e) : complain(report(describe(e)))));
 
   async function end(returned) {
     const found = returned === code ? told() ?? ('last' in code ? [code.last] : undefined) : [returned];
     const value = found && [await found[0]];
-    if (mine === code && !ran) take(value); // else something that it began has ended it before
+    if (mine === code && !ran) take(value); // otherwise something it started has ended the run already
   }
 }
 
-// take makes the result of what was found, if anything was. A run whose process
-// ends with it sends that when nothing is left to happen, see exit below.
+// take prepares the result from [value], or undefined for none. If the process ends
+// with the run, it is sent when nothing is left to do: see exit below.
 function take(found) {
   taken = request(found ? `"value":${stringify(found[0], 'result')}` : '');
   const mine = taken;
   if (job.stateful) channel.quiet(() => taken === mine && !ran && send(mine));
 }
 
-// request makes a result, of which members are JSON.
+// request returns a result request; members is JSON.
 function request(members) {
   const id = job.run === undefined ? '' : `"run":${JSON.stringify(job.run)}${members && ','}`;
   return channel.final('result', `{${id}${members}}`);
@@ -136,7 +136,7 @@ function send(line, then = () => {}) {
   channel.fail();
 }
 
-// fail ends the run by an error.
+// fail ends the run with an error.
 function fail(e) {
   const left = e instanceof SystemExit;
   if (left && !ran && e.status === 0) {
@@ -172,16 +172,16 @@ function complain(text) {
   try {
     writeAll(2, text);
   } catch {
-    // nobody reads it
+    // stderr is closed
   }
 }
 
-// describe is an error as the host is told of it.
+// describe returns an error in the form of the protocol.
 function describe(e) {
   const { inspect, types } = require('util');
   const wrong = types.isNativeError(e) || e instanceof Error;
   const tooLarge = e instanceof ToolError && e.type === 'too_large';
-  const most = 1 << 16; // characters, so that it can be sent
+  const most = 1 << 16; // characters, so that it fits into a frame
   return {
     type: String((tooLarge ? e.type : wrong ? e.name : e?.constructor?.name) ?? typeof e),
     message: (wrong ? String(e.message) : inspect(e)).slice(0, most),
@@ -189,11 +189,11 @@ function describe(e) {
   };
 }
 
-// traceback is what Node prints for an error, without the frames of Node and of
-// this file.
+// traceback returns what Node prints for an error, without the stack frames of Node and
+// of this file.
 function traceback(e, wrong, text) {
   if (!wrong) return `Uncaught ${text}`;
-  if (e.stack?.startsWith(`${file}:`)) text = e.stack; // a syntax error, which shows the line itself
+  if (e.stack?.startsWith(`${file}:`)) text = e.stack; // a syntax error, which includes the line
   text = text.replace(/\n +at [^\n]*?(?:\bnode:|tegmen:guest|\[eval\]-wrapper)[^\n]*?(?=\n| \{\n|$)/g, '');
   const { line: of, column, by } = code.moved ?? {};
   text = text.replace(/<code>:(\d+):(\d+)/g, (_, l, c) => `${file}:${l}:${Number(l) === of && c > column ? c - by : c}`);
@@ -205,12 +205,12 @@ function traceback(e, wrong, text) {
 
 process.on('uncaughtException', (e, origin) => {
   if (process.listenerCount('uncaughtException') > 1) return; // the code has a handler
-  // Calls that the code did not wait for end with the run, which is no news.
+  // Calls that the code did not wait for end with the run: no need to report that.
   if (ran && origin === 'unhandledRejection' && (e?.code === -32006 || e?.code === -32008)) return;
   fail(e);
 });
 
-let idle = false; // nothing more will happen
+let idle = false; // nothing is left to do
 process.on('beforeExit', () => {
   idle = true;
 });
@@ -219,22 +219,21 @@ process.on('exit', (status) => {
   if (taken) {
     if (idle || status === 0) send(taken, null);
   } else if (idle) {
-    const e = new Error('what the code waits for at its top level cannot happen any more');
+    const e = new Error('top-level await can never settle');
     complain(`${e.message}\n`);
-    process.exitCode = 13; // as node has it
+    process.exitCode = 13; // as in node
     send(request(`"error":${JSON.stringify({ type: 'UnsettledAwait', message: e.message })}`), null);
   } else if (status === 0 && told()) {
     try {
       take(told());
       send(taken, null);
     } catch {
-      // it left without a result that could be told
+      // it exits without a valid result
     }
   }
 });
 
-// Node writes to pipes in the background, and forgets what is left when it
-// exits.
+// Node writes to pipes in the background, and drops the rest when it exits.
 for (const name of ['stdout', 'stderr']) {
   const d = Object.getOwnPropertyDescriptor(process, name);
   Object.defineProperty(process, name, { ...d, get() {
@@ -245,7 +244,7 @@ for (const name of ['stdout', 'stderr']) {
 }
 
 process.argv = [process.execPath, file, ...process.argv.slice(1)];
-process.execArgv = []; // a child is not started as this process was
+process.execArgv = []; // children must not inherit the options of this process
 delete process._eval;
 
 let first;

@@ -1,8 +1,8 @@
-// The channel to the host: descriptor 3, one JSON text a line. It is spoken
-// synchronously for hello; node:net, which takes longer to load than a call
-// takes, comes with the first call.
+// The channel to the host: descriptor 3, one JSON text a line. hello uses it
+// synchronously; node:net, which takes longer to load than a call takes, is loaded at
+// the first call.
 
-// The names of these may become those of tools, or of variables of the code.
+// Tools and variables of the code may take these names, so copies are kept.
 const {
   Array, ArrayBuffer, Atomics, Boolean, Buffer, DataView, Error, Int32Array, JSON, Map, Number, Object, Promise, Set,
   SharedArrayBuffer, String, SyntaxError, TypeError, Uint8Array, process, require, setImmediate,
@@ -15,7 +15,7 @@ const token = process.env.TEGMEN_TOKEN;
 delete process.env.TEGMEN_FD;
 delete process.env.TEGMEN_TOKEN;
 
-// ToolError is how a call fails.
+// ToolError is the error of a call.
 class ToolError extends Error {
   constructor(message, type = 'tool_error', code = -32000, details = undefined) {
     super(message);
@@ -28,9 +28,9 @@ Object.defineProperty(ToolError.prototype, 'name', { value: 'ToolError', writabl
 
 const hostGone = () => new ToolError('the host closed the connection', 'canceled', -32006);
 
-const completed = () => new ToolError('the run has its result', 'completed', -32008);
+const completed = () => new ToolError('the run already has its result', 'completed', -32008);
 
-// writeAll writes to a descriptor, whether that blocks or not.
+// writeAll writes to a descriptor, blocking or not.
 function writeAll(fd, data) {
   for (let rest = Buffer.from(data); rest.length;) {
     try {
@@ -43,20 +43,20 @@ function writeAll(fd, data) {
 }
 
 class Channel {
-  #calls = new Map(); // those in flight: id to {resolve, reject, progress}
+  #calls = new Map(); // in flight: id to {resolve, reject, progress}
   #next = 1;
-  #parts = []; // of a line of which the end is to come
+  #parts = []; // of an incomplete line
   #socket;
   #closed = false;
-  #always = false; // the host may have another run to come
+  #always = false; // the host may send another run
   #kept = false; // the socket keeps the process alive
-  #quiet; // what is done once no call is in flight
-  over = false; // the run has its result: no more calls
-  frame = Infinity; // what a line may be long
-  notified = () => {}; // what is done with a notification: (method, params)
+  #quiet; // called once no call is in flight
+  over = false; // the run has its result: calls are refused
+  frame = Infinity; // longest line in bytes
+  notified = () => {}; // called for each notification: (method, params)
   onclose = () => {};
 
-  // ask sends a request and waits for the answer, before any other.
+  // ask sends a request and waits for its answer; nothing else may be in flight.
   ask(method, params) {
     const id = this.#next++;
     let answer;
@@ -80,17 +80,17 @@ class Channel {
     return answer.result;
   }
 
-  // line is a request of an id, if it may be sent.
+  // line returns a request as a line, or throws if it is too long.
   #line(id, method, params) {
     const line = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}\n`);
     if (line.length - 1 > this.frame) {
-      throw new ToolError(`a message of ${line.length - 1} bytes is longer than the ${this.frame} that the host takes`, 'too_large', -32007);
+      throw new ToolError(`message of ${line.length - 1} bytes exceeds the limit of ${this.frame}`, 'too_large', -32007);
     }
     return line;
   }
 
-  // call sends a request, whose answer is given to the caller's functions, and
-  // returns its id.
+  // call sends a request and returns its id. The answer goes to the functions of
+  // caller.
   call(method, params, caller) {
     if (this.#closed) throw hostGone();
     if (this.over) throw completed();
@@ -103,20 +103,20 @@ class Channel {
     return id;
   }
 
-  // cancel tells the host that a call is not wanted any more.
+  // cancel cancels a call on the host.
   cancel(id) {
     if (!this.#calls.delete(id)) return;
     this.#send(Buffer.from(`{"jsonrpc":"2.0","method":"cancel","params":{"id":${id}}}\n`));
     this.#keep();
   }
 
-  // final makes the request that is the last of a run, for last to send.
+  // final returns the last request of a run, for last to send.
   final(method, params) {
     return this.#line(this.#next++, method, params);
   }
 
-  // last sends a request that nobody waits for the answer of, and then does what
-  // is to be done. Without that, in a process that is exiting, it is sent at once.
+  // last sends a request without waiting for the answer, and then calls then. If then is
+  // null, the process is exiting and the request is sent synchronously.
   last(line, then) {
     if (this.#closed) {
       then?.();
@@ -129,8 +129,8 @@ class Channel {
     }
   }
 
-  // quiet does what is to be done once no call is in flight. Calls that are made
-  // when others have ended, and in the same turn of the loop, count.
+  // quiet calls then once no call is in flight. Calls made in the same turn of the event
+  // loop in which others ended count.
   quiet(then) {
     this.#quiet = then;
     setImmediate(() => {
@@ -140,7 +140,7 @@ class Channel {
     });
   }
 
-  // fail ends the calls in flight.
+  // fail rejects the calls in flight.
   fail(error = completed) {
     const calls = [...this.#calls.values()];
     this.#calls.clear();
@@ -148,7 +148,7 @@ class Channel {
     this.#keep();
   }
 
-  // Written at once if that is possible, which the socket does no better.
+  // Writes directly if possible: the socket would do the same at a higher cost.
   #send(line) {
     let rest = line;
     try {
@@ -181,7 +181,7 @@ class Channel {
     return socket;
   }
 
-  // stay keeps the process alive for what the host may send.
+  // stay keeps the process alive for messages from the host.
   stay() {
     this.#always = true;
     this.open();
@@ -204,7 +204,7 @@ class Channel {
     this.onclose();
   }
 
-  // read takes lines out of what has come. The buffer is used again afterwards.
+  // read splits the received bytes into lines. The buffer is reused afterwards.
   #read(buffer, each) {
     let at = 0;
     for (let end; (end = buffer.indexOf(10, at)) >= 0; at = end + 1) {

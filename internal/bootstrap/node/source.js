@@ -1,6 +1,6 @@
-// The user's code, as a module's: strict, with imports, await and return at its
-// top level. It is run as the body of an async function whose head is a line of
-// its own, numbered 0, so that its lines and columns are those of the user.
+// The user's code runs like a module: strict, with imports, await and return at the top
+// level. It becomes the body of an async function whose head is a line of its own,
+// numbered 0, so that lines and columns are those of the user.
 
 const vm = require('vm');
 
@@ -10,8 +10,8 @@ const wrap = (head, code) => new vm.Script(
   `(async(__tegmen)=>{"use strict";__tegmen.peek=[()=>result,()=>__result__];${head}\n${code}\n;return __tegmen})`,
   { filename: file, lineOffset: -1 });
 
-// load is what an import statement becomes. Relative names are of the working
-// directory, as that is where Node sees this file.
+// load replaces import statements. Relative names refer to the working directory, where
+// Node sees this file.
 async function load(name, exports, attributes) {
   const module = await import(name, attributes && { with: attributes });
   for (const e of exports) {
@@ -20,10 +20,9 @@ async function load(name, exports, attributes) {
   return module;
 }
 
-// compile makes a function of the code. What it is given is what the code works
-// on: last, which it sets to the value of its last statement if that is an
-// expression; peek, which it sets; load, import, meta and hoist. It returns it if
-// the code does not return.
+// compile turns the code into a function of one object: it sets last to the value of the
+// last statement, if that is an expression, and peek; it uses load, import, meta and
+// hoist. The function returns the object unless the code returns.
 function compile(code, stateful) {
   code = code.replace(/^#!/, '//');
   const simple = stateful ? undefined : quick(code);
@@ -33,7 +32,7 @@ function compile(code, stateful) {
   try {
     parsed = rewrite(code, stateful);
   } catch (e) {
-    wrong = e; // V8 tells better what is wrong, and may know syntax that acorn does not
+    wrong = e; // V8 has better messages, and may know syntax that acorn does not
   }
   let main;
   try {
@@ -43,12 +42,12 @@ function compile(code, stateful) {
     if (wrong?.loc && at && (at[1] < 1 || at[1] > code.split('\n').length)) throw misplaced(code, wrong);
     throw e;
   }
-  if (wrong && stateful) throw wrong.loc ? misplaced(code, wrong) : wrong; // its variables would be lost
+  if (wrong && stateful) throw wrong.loc ? misplaced(code, wrong) : wrong; // otherwise its variables would be lost
   return { main, names: parsed.names, moved: parsed.moved };
 }
 
-// misplaced is acorn's error as V8 would have shown it. V8 itself shows a line
-// that the user has not written where something is not closed, or closed twice.
+// misplaced returns acorn's error in the form of V8. V8 itself shows a line that the user
+// has not written if something is not closed, or closed twice.
 function misplaced(code, { message, pos, loc: { line, column } }) {
   const ends = code.slice(pos).trim() === '';
   const what = message.replace(/ \(\d+:\d+\)$/, '').replace(/^Unexpected token$/, `$& '${code[pos]}'`);
@@ -57,13 +56,12 @@ function misplaced(code, { message, pos, loc: { line, column } }) {
   return e;
 }
 
-const mark = '__tegmen.last=('; // before an expression that is the value
+const mark = '__tegmen.last=('; // inserted before the expression that is the value
 
-// quick does without acorn, which costs 8 ms, where V8 can tell the same: what
-// stands before the last line that starts with a word is complete, and from there
-// on it is one statement. A statement goes on in such a line only if the word is
-// like else or in, with which no statement starts. Functions and classes are left
-// to acorn, as they look like expressions.
+// quick avoids acorn, which costs 8 ms, if V8 can decide: the text before the last line
+// that starts with a word is complete, and the rest is one statement. A statement only
+// continues in such a line if the word is one like else or in, which starts no
+// statement. Functions and classes need acorn, since they look like expressions.
 function quick(code) {
   if (/\b(?:import|export)\b/.test(code)) return undefined;
   let at = code.length;
@@ -73,8 +71,8 @@ function quick(code) {
   if (!word || /^(?:async|class|function)$/.test(word)) return undefined;
   const before = code.slice(0, at + 1);
   const one = single[word];
-  // What marks the last expression has to be in a line before it, for the sake of
-  // columns, and not in a comment.
+  // The mark of the last expression must be in a line before it, to keep columns, and
+  // outside of a comment.
   const kept = before.replace(/(?:\s|^[ \t]*\/\/[^`*\n]*$)+(?![^])/m, '');
   if (!one && kept.slice(kept.lastIndexOf('\n') + 1).includes('//')) return undefined;
   try {
@@ -87,8 +85,7 @@ function quick(code) {
   }
 }
 
-// What is valid only if a text is one expression, and for words that begin
-// others, one statement.
+// Valid only if the text is one expression, or one statement if it begins with a keyword.
 const expression = (text) => `return(${text}\n);return ${text}`;
 const statement = (text) => `if(1)${text}\nelse;`;
 const declaration = (text) => `for(${text}\n;;);`;
@@ -97,20 +94,20 @@ const single = Object.assign(Object.create(null), {
   do: statement, for: statement, if: statement, return: statement, switch: statement, throw: statement, try: statement, while: statement,
 });
 
-// rewrite makes of a module's text what can stand in a function: imports become
-// calls of load in the head, where they are hoisted to, exports are left out. If
-// stateful, what is declared at the top level becomes variables of the global
-// object, names, which the next code finds.
+// rewrite turns the text of a module into the body of a function: imports become calls of
+// load in the head, where they are hoisted to, and exports are dropped. If stateful,
+// declarations at the top level become properties of the global object, listed in names,
+// for the next code.
 function rewrite(code, stateful) {
-  // Node has its parser with it, for its own REPL.
+  // Node ships its parser for its own REPL.
   const acorn = require('internal/deps/acorn/acorn/dist/acorn');
   const { body } = acorn.parse(code, { ecmaVersion: 'latest', sourceType: 'module',
     allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true });
-  const edits = []; // {at, end, text}, none within another
+  const edits = []; // {at, end, text}, never nested
   const names = [];
   const hoisted = [];
   let head = '';
-  let moved; // what stands in a line behind a column is moved to the right by what was put before it
+  let moved; // text after a column of a line is shifted right by an insertion
   const edit = (at, end, text) => edits.push({ at, end, text });
   const semicolon = (n) => (code[n.end - 1] === ';' ? n.end - 1 : n.end);
   const blank = (at, end) => edit(at, end, `;${code.slice(at + 1, end).replace(/[^\n]/g, ' ')}`);
@@ -170,7 +167,7 @@ function apply(code, edits) {
   return text + code.slice(at);
 }
 
-// importOf is an import statement as an assignment.
+// importOf returns an import statement as an assignment.
 function importOf(node, code, names) {
   const quote = (n) => (n.type === 'Identifier' ? JSON.stringify(n.name) : n.raw);
   const exports = [];
@@ -193,9 +190,9 @@ function importOf(node, code, names) {
   return all ? `const ${all}=${loaded},${pattern}=${all};` : `const ${pattern}=${loaded};`;
 }
 
-// globalise turns the declarations of a statement of the top level into
-// assignments to names, which the caller makes globals. Functions stay what they
-// are, as they may be called before; they are copied.
+// globalise turns the declarations of a top-level statement into assignments to names,
+// which the caller makes globals. Functions stay, as they may be called before their
+// declaration; they are copied.
 function globalise(node, code, edit, names, hoisted) {
   if (node.type === 'FunctionDeclaration' && node.id) {
     hoisted.push(node.id.name);
@@ -209,7 +206,7 @@ function globalise(node, code, edit, names, hoisted) {
     nested(node);
   }
 
-  // In blocks and loops only var is of the top level.
+  // In blocks and loops only var belongs to the top level.
   function nested(n) {
     walk(n, (child, parent, key) => {
       if (/Function|^Class/.test(child.type)) return false;
@@ -249,8 +246,7 @@ function namesOf(pattern, names) {
   }
 }
 
-// walk visits a tree from its root; a visit that is false keeps it from what is
-// below.
+// walk visits a tree from its root. If visit returns false, the nodes below are skipped.
 function walk(node, visit, parent, key) {
   if (Array.isArray(node)) {
     for (const n of node) walk(n, visit, parent, key);

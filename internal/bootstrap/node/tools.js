@@ -1,12 +1,12 @@
 // Tools as functions.
 
-// caller makes the function that calls a tool.
+// caller returns the function that calls a tool.
 function caller(channel, tool) {
   const decode = isBytes(tool.output) ? (v) => (typeof v === 'string' ? Buffer.from(v, 'base64') : v) : (v) => v;
   const named = JSON.stringify(tool.name) + (tool.namespace ? `,"namespace":${JSON.stringify(tool.namespace)}` : '');
 
   function call(args, from, { progress, signal } = {}) {
-    const site = {}; // where the caller stands, for the stack of an error that comes later
+    const site = {}; // the call site, for the stack of a later error
     Error.captureStackTrace(site, from);
     const params = `{"name":${named},"arguments":${stringify(args, 'arguments')}${progress ? ',"progress":true' : ''}}`;
     signal?.throwIfAborted();
@@ -50,8 +50,8 @@ function caller(channel, tool) {
   });
 }
 
-// argumentsOf is what a tool is given: one plain object as it is, else each value by
-// the name of the property of the schema in whose place it stands.
+// argumentsOf returns the arguments of a call: a single plain object as it is, otherwise
+// an object that maps the schema's properties, in order, to the values.
 function argumentsOf(tool, args) {
   if (args.length === 1 && isPlain(args[0])) return args[0];
   const names = Object.keys(tool.schema?.properties ?? {});
@@ -61,11 +61,11 @@ function argumentsOf(tool, args) {
   return Object.fromEntries(args.map((value, i) => [names[i], value]));
 }
 
-// bind makes globals of a job's tools, and returns them: name to value.
+// bind returns the globals for a job's tools: name to value.
 function bind(channel, job) {
   const globals = Object.create(null);
   const tools = Object.create(null);
-  const alias = Object.create(null); // with _ for -, unless something has that name
+  const alias = Object.create(null); // with _ for -, unless that name is taken
   const put = (o, name, value) => {
     if (/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name)) o[name] = value;
     else if (/^[\p{ID_Start}$_][\p{ID_Continue}$-]*$/u.test(name)) (alias[name] ??= []).push([o, value]);
@@ -81,7 +81,7 @@ function bind(channel, job) {
     const f = tools[`${tool.namespace}.${tool.name}`];
     let space = spaces[tool.namespace];
     if (!space) {
-      // A tool that has the name of a namespace has the other's tools as properties.
+      // If a tool has the name of a namespace, the tools in it become its properties.
       space = spaces[tool.namespace] = globals[tool.namespace] ?? Object.create(null);
       put(globals, tool.namespace, space);
     }

@@ -1,11 +1,10 @@
-// Values as the host is given them: JSON, and what has one obvious form in it.
+// Values as JSON, including types that have one obvious form in it.
 
-// stringify is JSON.stringify for values that a run gives away by purpose: what
-// JSON cannot carry is refused by its path instead of being left out. Bytes are
-// base64, a Date ISO 8601, a Map an object, a Set an array, a BigInt an integer
-// of as many digits as it has. toJSON is honoured.
+// stringify is a strict JSON.stringify: it throws, with the path, for a value that JSON
+// cannot represent, instead of dropping it. Bytes become base64, a Date ISO 8601, a Map
+// an object, a Set an array, a BigInt an integer with all its digits. toJSON is honoured.
 function stringify(value, path) {
-  const above = new Set(); // what holds the value at hand: a cycle comes back to it
+  const above = new Set(); // the containers of the current value, to detect cycles
 
   function refuse(what, at) {
     const e = new TypeError(`${what} at ${at} cannot be given to the host as JSON`);
@@ -66,11 +65,11 @@ function stringify(value, path) {
     }
   }
 
-  // Node's own is faster, and does what is wanted of most values.
+  // JSON.stringify is faster, and correct for most values.
   return isJSON(value, 0) ? JSON.stringify(value) : json(value, path, '');
 }
 
-// isJSON tells whether a value is as JSON.parse could have made it, and not deep.
+// isJSON reports whether JSON.parse could have made the value, and it is not deep.
 function isJSON(value, depth) {
   switch (typeof value) {
     case 'string': case 'boolean': return true;
@@ -86,12 +85,12 @@ function isJSON(value, depth) {
   return true;
 }
 
-// isPlain tells an object that was written as {…} from those of a class.
+// isPlain reports whether an object is a literal {…} and not of a class.
 function isPlain(value) {
   if (typeof value !== 'object' || value === null) return false;
   const proto = Object.getPrototypeOf(value);
   return proto === null || Object.getPrototypeOf(proto) === null && Object.hasOwn(proto, 'isPrototypeOf');
 }
 
-// isBytes tells whether a schema is that of bytes in base64.
+// isBytes reports whether a schema describes bytes in base64.
 const isBytes = (schema) => schema?.contentEncoding === 'base64' && [schema.type].flat().includes('string');

@@ -1,5 +1,5 @@
-# What python3 -c is given. It greets the host before anything else, so that the
-# host looks for the answer while the rest is compiled.
+# The program for python3 -c. It sends hello before anything else, so that the host
+# prepares the answer while the rest is compiled.
 import os, gc
 
 gc.disable()  # until the code runs; there is nothing to collect
@@ -9,7 +9,7 @@ os.set_inheritable(FD, False)
 HELLO = '{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"token":"%s"}}\n'
 try:
     os.write(FD, (HELLO % os.environ.pop("TEGMEN_TOKEN", "")).encode())
-except OSError:  # the host has gone, as reading will find
+except OSError:  # the host is gone: the read will report that
     pass
 PARTS = {}  # filled in by python.go
 exec(compile(PARTS["core"], "<tegmen>", "exec", 0, True))

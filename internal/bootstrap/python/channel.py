@@ -1,10 +1,9 @@
-# The channel, once several calls may be under way. A KeyboardInterrupt may come
-# between any two bytecodes, so what a system call returned is stored by the same
-# C function that made the call (list.extend over map), and every step after it
-# may be done twice.
+# The channel, once several calls may be in flight. A KeyboardInterrupt may come between
+# any two bytecodes, so the result of a system call is stored by the C function that
+# made the call (list.extend over map), and every later step is safe to repeat.
 FDS, SIZES = (FD,), (65536,)
 outbox = []  # [line, bytes written, bytes written, ...] each
-pending = {}  # calls that wait for an answer, by id
+pending = {}  # calls without an answer, by id
 jobs = []  # of a stateful guest
 reading, writing = _thread.RLock(), _thread.RLock()
 new_id = iter(range(1, 1 << 62)).__next__
@@ -56,7 +55,7 @@ def deliver(loop=None):
             call = pending.get(message["id"])
             if call is not None:
                 answer(call, message, loop)
-            elif message["id"] is None:  # some line of ours could not be read
+            elif message["id"] is None:  # a line of ours was invalid
                 for call in list(pending.values()):
                     answer(call, message, loop)
         elif method == "progress":
@@ -71,12 +70,12 @@ def deliver(loop=None):
         elif method == "cancel":
             for call in list(pending.values()):
                 if call.id != "run":
-                    answer(call, failure("the run is over"), loop)
+                    answer(call, failure("the run has ended"), loop)
     inbox[:] = lines[-1:]
 
 
 def wait_for(readable, writable):
-    """Waits where the channel does not block, which only loops make it."""
+    """Waits if the channel is non-blocking, as it is after a call from an event loop."""
     select.select(readable, writable, ())
 
 
@@ -113,7 +112,7 @@ def flush():
 
 
 def hand_over():
-    """Has another thread read, if one waits."""
+    """Makes another waiting thread read, if there is one."""
     for call in list(pending.values()):
         if call.loop is None:
             return wake(call)
@@ -141,14 +140,14 @@ def ask(call, line):
     finally:
         try:
             leave(call)
-        except BaseException:  # an interrupt in the midst of it
+        except BaseException:  # interrupted half-way
             leave(call)
             raise
 
 
 def leave(call):
     for lock in reading, writing:
-        while lock._is_owned():  # only after an interrupt, from which not even "with" is safe
+        while lock._is_owned():  # after an interrupt, which can break even "with"
             lock.release()
     pending.pop(call.id, None)
     if pending:
@@ -174,11 +173,11 @@ def request(method, params, call=None):
 
 
 def too_large(line):
-    return failure("a message of %d bytes is longer than the %d a frame may have" % (len(line), frame), -32007, "too_large")
+    return failure("message of %d bytes exceeds the limit of %d" % (len(line), frame), -32007, "too_large")
 
 
 def reset():
-    """Forgets, in a child of fork, what threads that it does not have were about."""
+    """Resets, in a child of fork, the state of threads that exist only in the parent."""
     global reading, writing
     reading, writing = _thread.RLock(), _thread.RLock()
     pending.clear(), outbox.clear(), jobs.clear()
@@ -187,7 +186,7 @@ def reset():
 
 
 # A call of a tool.
-running = None  # asyncio's answer to which loop runs in this thread
+running = None  # asyncio's function for the loop that runs in this thread
 
 
 def find_running():
@@ -215,7 +214,7 @@ def call_tool(tool, args, arguments, progress):
 def value_of(tool, reply):
     if "error" in reply:
         if over and "threading" in sys.modules and sys.modules["threading"].current_thread().daemon:
-            raise SystemExit  # its traceback could be printed in the midst of the interpreter's end, which aborts that
+            raise SystemExit  # a traceback printed while the interpreter ends would abort it
         e = reply["error"]
         data = e.get("data") or {}
         raise ToolError(e["message"], data.get("type", "tool_error"), e["code"], data.get("details"))

@@ -1,8 +1,7 @@
-# The core of the Python guest. It is compiled at each start, at the price of
-# some milliseconds for a few hundred lines, so it has what each run needs and no
-# more, and imports only what a started interpreter has, and _json and _ast. The
-# rest is in PARTS, as text that is compiled when it is first wanted; all of it
-# shares these globals. What may come second is described where it is.
+# The core of the Python client. It is compiled at each start, which costs some
+# milliseconds for a few hundred lines. So it contains only what every run needs, and
+# imports only modules that a started interpreter has loaded, and _json and _ast. The rest
+# is in PARTS, as text that is compiled on first use; all parts share these globals.
 import sys, os, marshal, _thread, _ast
 
 CORE = globals()
@@ -31,7 +30,7 @@ try:
 
     escape = _json.encode_basestring_ascii
     encode([""], escape)
-except Exception:  # not this interpreter's, or not as we know it
+except Exception:  # another implementation or version of Python
     load("fallback")
 
 
@@ -41,8 +40,8 @@ SIMPLE = {str, int, float, bool, type(None)}
 def dumps(value, name):
     try:
         if type(value) is not dict or not SIMPLE.issuperset(map(type, value.values())):
-            marshal.dumps(value)  # refuses subclasses, of which the encoder would take a namedtuple for a list
-        line = encode(value, escape)  # the faster of two, but for what it makes longer
+            marshal.dumps(value)  # refuses subclasses: the encoder would treat a namedtuple as a list
+        line = encode(value, escape)  # the faster of two, except for text that it makes longer
         return (encode(value) if "\\u" in line else line).encode()
     except (TypeError, ValueError, RecursionError):
         pass
@@ -50,13 +49,13 @@ def dumps(value, name):
     return encode(plain(value, name)).encode()
 
 
-inbox = []  # what was read and not handed out yet
-gone = None  # why nothing can be asked for any more
+inbox = []  # received, not delivered yet
+gone = None  # why calls are no longer possible
 frame = 1 << 62
 
 
-# Sends a request and returns its answer, while nothing else can be going on:
-# before the code, and after code that has not made a call. See channel.py.
+# Sends a request and returns its answer while nothing else can be in flight: before the
+# code, and after code that has made no call. See channel.py.
 def exchange(line):
     while line:
         line = line[os.write(FD, line):]
@@ -72,7 +71,7 @@ def exchange(line):
             return message
 
 
-# A child of fork must not speak for its parent.
+# A child of fork must not use the channel of its parent.
 def forked():
     global gone
     gone = {"error": {"code": -32006, "message": "tools cannot be called in a forked child", "data": {"type": "canceled"}}}
@@ -81,8 +80,8 @@ def forked():
         reset()
 
 
-# A run. VALUE is the hidden variable with the value of the last expression, END
-# what a wrapped body returns that does not return.
+# A run. VALUE is the hidden variable with the value of the last expression; a wrapped body
+# that does not return returns END.
 VALUE, END = "<value>", "<end>"
 FILE = "<code>"
 sources = {}
@@ -91,7 +90,7 @@ main = type(sys)("__main__")
 space = main.__dict__
 
 
-# Compiles code, into what runs it, whether that is a coroutine, and whether it may return.
+# Compiles code. Returns the function that runs it, whether that is a coroutine, and whether it may return.
 def build(source):
     tree = compile(source, FILE, "exec", _ast.PyCF_ONLY_AST, True)
     last = tree.body[-1] if tree.body else None
@@ -113,8 +112,8 @@ def show_lines(linecache):
         linecache.cache[name] = len(source), None, source.splitlines(True), name
 
 
-# A finder of modules, by which linecache, that costs much to import, knows the
-# code as soon as something imports it to show a traceback.
+# A module finder that gives linecache the code once something imports linecache to show a
+# traceback: importing it here would cost much.
 def find_spec(name, path=None, target=None):
     if name == "linecache":
         sys.meta_path.remove(find_spec)
@@ -167,7 +166,7 @@ def shown(value):
     except TypeError as e:
         if getattr(e, "path", "") != "result":
             raise
-        return b""  # a statement's by-product, that nobody meant as a value
+        return b""  # a by-product of the statement, not meant as a value
 
 
 def assigns(source, name):
@@ -175,7 +174,7 @@ def assigns(source, name):
     return stores(compile(source, FILE, "exec", _ast.PyCF_ONLY_AST, True), name)
 
 
-over = False  # the run is, and with it the program
+over = False  # the run has ended, and with it the program
 
 
 # Runs a job and sends its result. Returns the exit status.
@@ -186,7 +185,7 @@ def run(job):
     if "linecache" in sys.modules:
         show_lines(sys.modules["linecache"])
     sys.argv[1:] = job.get("args") or sys.argv[1:]
-    # Without tools only code that names ToolError or tools can tell whether they are there.
+    # Without tools, only code that names ToolError or tools can see whether they exist.
     if job["tools"] or "ool" in source or "ToolError" in space:
         load("tools")
         bind(job)
@@ -200,7 +199,7 @@ def run(job):
     for stream in sys.stdout, sys.stderr:
         try:
             stream.flush()
-        except Exception:  # what was printed is lost, the result is not
+        except Exception:  # output is lost, the result is not
             pass
     over = not job.get("stateful")
     if members is not None and not gone:
@@ -243,7 +242,7 @@ try:
     status = start()
 except OSError as e:
     status = "tegmen: %s" % e
-if status is KeyboardInterrupt:  # the interpreter ends by the signal then; report has shown it
+if status is KeyboardInterrupt:  # the interpreter then ends with the signal; report has printed it
     sys.excepthook = lambda *e: None
     raise status
 sys.exit(status)

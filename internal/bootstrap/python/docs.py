@@ -1,11 +1,11 @@
-# What help() and inspect show of a tool.
+# Signatures and docstrings of tools, for help() and inspect.
 import inspect
 
 JSON_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
 
 class Omitted:
-    """The default of a parameter that has none and need not be given, as it is in type stubs."""
+    """Shown as "...", like in type stubs: the default of an optional parameter without one."""
 
     def __repr__(self):
         return "..."
@@ -30,7 +30,7 @@ def signature(spec):
         optional = optional or not required
         parameters.append(inspect.Parameter(
             name,
-            # After an optional one Python has no required one but by keyword.
+            # In Python, required parameters after an optional one are keyword-only.
             inspect.Parameter.KEYWORD_ONLY if optional and required else inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=inspect.Parameter.empty if required else prop.get("default", OMITTED),
             annotation=json_type(prop)))

@@ -1,4 +1,4 @@
-# JSON where the parts in C are not to be had.
+# JSON without the C accelerators.
 import json
 
 scan = json.JSONDecoder(strict=False).scan_once

@@ -1,12 +1,12 @@
-# Calls in an event loop. The loop reads and writes besides the threads that may,
-# never waits for either, and holds no lock while it does something else.
+# Calls in an event loop. The loop reads and writes alongside the threads that do, never
+# blocks on either, and holds no lock meanwhile.
 import asyncio, _socket, select
 
 load("channel")
 sock = _socket.socket(fileno=FD)
-# Whatever the code's default is. The others block, and Linux can be told with each
-# call not to; the kernel of macOS does not listen to that when it sends, so there
-# the channel stays so and the others wait for it (see wait_for).
+# Whatever the code's default is. Threads use blocking calls, and Linux accepts MSG_DONTWAIT
+# per call; macOS ignores it on send, so there the channel stays non-blocking and threads
+# wait in wait_for.
 sock.settimeout(None if sys.platform == "linux" else 0)
 NOW = (_socket.MSG_DONTWAIT,)
 loops, writers = [], []  # that watch the channel
@@ -43,13 +43,13 @@ async def ask_later(tool, call, line):
 
 
 def tell(call, loop):
-    """Passes on to a loop what has come for a call, from whichever thread has read it."""
+    """Passes a message for a call to its loop, from the thread that has read it."""
     if call.loop is loop:
         settle(call)
         return
     try:
         call.loop.call_soon_threadsafe(settle, call)
-    except RuntimeError:  # it is closed
+    except RuntimeError:  # the loop is closed
         pending.pop(call.id, None)
 
 
@@ -73,7 +73,7 @@ def watch(loop):
 
 def pull(loop):
     if not reading.acquire(False):
-        return  # a thread reads
+        return  # a thread is reading
     try:
         if not inbox or b"\n" not in inbox[-1]:
             inbox.extend(map(sock.recv, SIZES, NOW))
@@ -94,7 +94,7 @@ def pull(loop):
 
 
 def push(loop):
-    """Writes what can be written now, and the rest when the host has read some."""
+    """Writes as much as possible now, and the rest when the channel is writable."""
     if writing.acquire(False):
         try:
             while outbox:

@@ -1,4 +1,4 @@
-# Tools that belong together, as attributes.
+# Namespaces: their tools are attributes.
 
 
 class Namespace:
@@ -20,7 +20,7 @@ class Namespace:
 def bind_spaces(spaces):
     for where, tools in spaces.items():
         for name in identifiers(where):
-            # One that has a tool's name: the tool has the others as attributes.
+            # If a tool has the name of the namespace, the tools become its attributes.
             group = bound.setdefault(name, Namespace(where))
             for tool in tools:
                 for n in identifiers(tool.__name__):

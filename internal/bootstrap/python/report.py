@@ -1,9 +1,9 @@
-# What an uncaught exception is printed as, and told the host.
+# Uncaught exceptions: what is printed, and what the host receives.
 import traceback
 
 
 def report(e):
-    """Prints an exception, and returns the members of the result that tells it."""
+    """Prints an exception, and returns the members of the result for it."""
     try:
         clean(e)
         lines = traceback.format_exception(type(e), e, e.__traceback__)
@@ -36,7 +36,7 @@ def failed(kind, message, shown):
 
 
 def clean(e, seen=()):
-    """Leaves only the code's own frames, in an exception and those it came from."""
+    """Removes all but the code's own frames from an exception and its causes."""
     todo, seen = [e], set()
     while todo:
         e = todo.pop()
@@ -60,7 +60,7 @@ def clean(e, seen=()):
 
 
 def refused(error, job):
-    """Tells of a result that the host does not take, and returns the exit status."""
+    """Reports a result that the host refuses, and returns the exit status."""
     kind, message = (error.get("data") or {}).get("type", "error"), error["message"]
     if kind != "completed":
         try:

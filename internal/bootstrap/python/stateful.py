@@ -1,4 +1,4 @@
-# Runs that follow each other in the same variables.
+# Consecutive runs that share their variables.
 
 
 def run_all(job):
@@ -13,5 +13,5 @@ def run_all(job):
         if not jobs:
             return 0
         job = jobs.pop(0)
-        # Each has a name of its own, so that functions of earlier ones show their own lines.
+        # Each run has its own file name, so that functions of earlier runs show their own lines.
         FILE = "<code:%d>" % (len(sources) + 1)

@@ -3,18 +3,18 @@ import threading
 
 
 def wait(status, members):
-    """Waits for what the interpreter waits for at its end, so that the calls in it come before the result."""
+    """Waits for what the interpreter waits for at exit, so that calls made there precede the result."""
     try:
-        # Not by joining: a thread may itself wait for the end of the main one, and
-        # executors end by what this calls first. A second time it does nothing.
+        # Not with join: a thread may wait for the end of the main thread, and executors
+        # are shut down by what this calls first. Calling it twice is harmless.
         threading._shutdown()
-        if sys.version_info < (3, 9):  # there executors have atexit end them
+        if sys.version_info < (3, 9):  # there executors use atexit
             for name in "concurrent.futures.thread", "concurrent.futures.process":
                 if name in sys.modules:
                     sys.modules[name]._python_exit()
     except KeyboardInterrupt as e:
         load("report")
         return KeyboardInterrupt, report(e)
-    except BaseException:  # the interpreter will meet it, too, and tell
+    except BaseException:  # the interpreter will run into it again, and report it
         pass
     return status, members

@@ -1,8 +1,8 @@
-# Tools, as code sees them. What a call needs comes with the first, in channel.py.
+# Tools, as code sees them. channel.py is loaded at the first call.
 
 
 class ToolError(RuntimeError):
-    """A tool call that failed. type says how in a word, code in a number; details is what the tool says beyond."""
+    """A tool call that failed. type is a word for the error, code its number, details the tool's data."""
 
     __module__ = "__main__"
 
@@ -21,12 +21,12 @@ class Tool:
     def __call__(self, /, *args, **kwargs):
         return call_tool(self, args, kwargs, None)
 
-    # Calls the tool with a dict of arguments; progress is called with each value the tool reports meanwhile.
+    # Calls the tool with a dict of arguments; progress is called with each value that the tool reports.
     def call(self, arguments, progress=None):
         return call_tool(self, (), arguments, progress)
 
     def __get__(self, instance, owner=None):
-        return self  # help() takes what has this for a function
+        return self  # makes help() treat the tool as a function
 
     def __repr__(self):
         return "<tool %s>" % self.__qualname__
@@ -43,15 +43,15 @@ class Tool:
 
 
 class Tools(dict):
-    """All tools by their full names."""
+    """All tools by full name."""
 
     def __missing__(self, name):
-        raise KeyError("no tool %r; there are: %s" % (name, ", ".join(self) or "none"))
+        raise KeyError("no tool %r; available: %s" % (name, ", ".join(self) or "none"))
 
 
 if "request" not in CORE:
     def call_tool(*args):
-        load("channel")  # with the true one
+        load("channel")  # which defines the real one
         return call_tool(*args)
 
 
@@ -59,7 +59,7 @@ KEYWORDS = set("""False None True and as assert async await break class continue
 from global if import in is lambda nonlocal not or pass raise return try while with yield __debug__""".split())
 
 
-# The names under which something can be had in code, if any.
+# The names under which code can use something, if any.
 def identifiers(name):
     return [n for n in {name, name.replace("-", "_")} if n.isidentifier() and n not in KEYWORDS]
 
@@ -67,7 +67,7 @@ def identifiers(name):
 bound = {}
 
 
-# Makes a job's tools variables, but for names that the code of an earlier job has taken.
+# Makes variables of a job's tools, except for names that the code of an earlier job uses.
 def bind(job):
     for name, value in bound.items():
         if space.get(name) is value:

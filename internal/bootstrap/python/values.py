@@ -1,8 +1,8 @@
-# Values that JSON does not have, or that say themselves what they are.
+# Values of types that JSON does not have, or that convert themselves.
 
 
 def plain(value, path):
-    """Makes a value of None, bool, int, float, str, list and dict, or says where it cannot be done."""
+    """Converts a value to None, bool, int, float, str, list and dict. Raises with the path if it cannot."""
     try:
         return convert(value, path, ())
     except RecursionError:
@@ -21,7 +21,7 @@ def type_name(value):
 
 
 def known(module, *names):
-    """Types of a module; none if nothing has imported it, so that no value can be of them."""
+    """Types of a module, or () if nothing has imported it: then no value can have them."""
     module = sys.modules.get(module)
     return tuple(t for t in (getattr(module, name, None) for name in names) if isinstance(t, type))
 
@@ -73,17 +73,17 @@ def special(value, path, above):
         return value.total_seconds()
     if isinstance(value, scalars()):
         return unicode(str(value), path)
-    if isinstance(value, known("pandas", "DataFrame", "Series")):  # where what is missing is NaN
+    if isinstance(value, known("pandas", "DataFrame", "Series")):  # missing values are NaN
         value = value.astype(object).where(value.notna(), None)
         return convert(value.to_dict("records") if hasattr(value, "columns") else value.tolist(), path, above)
-    if hasattr(kind, "dtype") and hasattr(kind, "tolist"):  # numpy's arrays and scalars, and what is like them
+    if hasattr(kind, "dtype") and hasattr(kind, "tolist"):  # numpy arrays, scalars and lookalikes
         value = value.tolist()
-        if hasattr(type(value), "dtype"):  # no nearer to JSON
+        if hasattr(type(value), "dtype"):  # still not a plain value
             raise refusal(TypeError, "value of type " + type_name(value), path)
         return convert(value, path, above)
     if hasattr(kind, "model_dump"):  # pydantic
         return convert(value.model_dump(), path, above)
-    if hasattr(kind, "dict") and hasattr(kind, "__fields__"):  # before its version 2
+    if hasattr(kind, "dict") and hasattr(kind, "__fields__"):  # before version 2
         return convert(value.dict(), path, above)
     if hasattr(kind, "__attrs_attrs__"):
         return members([(a.name, getattr(value, a.name)) for a in kind.__attrs_attrs__], path, above)
@@ -91,7 +91,7 @@ def special(value, path, above):
 
 
 def scalars():
-    """Types whose text is their value."""
+    """Types that are converted to their text."""
     return (known("decimal", "Decimal") + known("fractions", "Fraction") + known("uuid", "UUID")
             + known("pathlib", "PurePath")
             + known("ipaddress", "IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network"))
@@ -142,7 +142,7 @@ def key_of(key, path):
         return key.isoformat()
     if isinstance(key, scalars()):
         return str(key)
-    if hasattr(type(key), "dtype") and hasattr(key, "item"):  # numpy's
+    if hasattr(type(key), "dtype") and hasattr(key, "item"):  # numpy scalars
         key = key.item()
         if not hasattr(type(key), "dtype"):
             return key_of(key, path)

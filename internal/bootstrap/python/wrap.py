@@ -1,5 +1,5 @@
-# Code with a return at its top becomes the body of a function, whose variables
-# are all global, so that the rest of it means what it means in a module.
+# Code with a return at the top level becomes the body of a function in which all variables
+# are global, so that the rest means the same as in a module.
 
 
 def wrap(tree):
@@ -20,9 +20,9 @@ def wrap(tree):
         except SyntaxError:
             raise e from None
         coroutine = True
-    if code.co_flags & 0x220:  # a generator, plain or asynchronous
+    if code.co_flags & 0x220:  # a generator, sync or async
         raise SyntaxError("'yield' outside function")
-    # Without the flags of a function it is run as a module's, so that exec, locals and dir mean the module's variables.
+    # Without a function's flags it runs like a module: exec, locals and dir use the module's variables.
     code = code.replace(co_flags=code.co_flags & ~3)
     return (lambda: eval(code, space)), coroutine, True
 
@@ -40,7 +40,7 @@ def function(tree, top, body):
     names = sorted(set(code.co_varnames + code.co_cellvars))
     if not names:
         return code
-    names = [name for name in names if name[0] != "."]  # those of comprehensions that are part of it
+    names = [name for name in names if name[0] != "."]  # comprehensions inlined into it
     f.body = [_ast.Global(names, lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)] + body
     return compiled(tree)
 
@@ -53,7 +53,7 @@ def compiled(tree):
 
 
 def simplify(body):
-    """Makes plain assignments of annotated ones, which cannot be global."""
+    """Turns annotated assignments into plain ones: annotated names cannot be global."""
     for i, node in enumerate(body):
         if isinstance(node, _ast.AnnAssign) and isinstance(node.target, _ast.Name):
             at = {k: getattr(node, k) for k in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
@@ -69,7 +69,7 @@ def simplify(body):
 
 
 def stores(node, name):
-    """Whether code may set a variable."""
+    """Reports whether code may set a variable."""
     if isinstance(node, list):
         return any(stores(n, name) for n in node)
     if not isinstance(node, _ast.AST):

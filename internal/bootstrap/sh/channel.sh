@@ -1,17 +1,15 @@
-# The channel is shared by all subshells and children, so one request is under
-# way at a time. The lock is a file, descriptor 8, of which all share the place
-# read up to: a line that has been read is taken, which is one read of one byte
-# and so no one else's, and a line appended gives it back. Its first line has
-# the number of the process that took it last, to be replaced when it was killed.
+# All subshells and children share the channel, so one request is in flight at a time.
+# The lock is a file, descriptor 8, whose read offset they share: reading a line, a single
+# read of one byte, takes the lock; appending a line releases it. The first line has the
+# process ID of the last owner, so that others can replace it if it was killed.
 #
-# It stands beside what TEGMEN_TOOLS names. In /proc/self/fd that is a descriptor
-# again, so the file has no other name. Elsewhere it is a file as any, for no shell
-# can open a descriptor a second time by /dev/fd: that gives the same place in it,
-# and no right to write.
+# The lock is next to the file that TEGMEN_TOOLS names. In /proc/self/fd that is a
+# descriptor again, and the file needs no other name. Elsewhere it is an ordinary file,
+# since /dev/fd cannot reopen a descriptor: it gives the same offset and no write access.
 _tegmen_file=${TEGMEN_TOOLS%4}8
 
-# Sends the request with the members $1, and leaves what follows the id in
-# _tegmen_reply; 1 when the host closed.
+# Sends the request with the members $1, and sets _tegmen_reply to the part of the answer
+# after the id. The status is 1 if the host closed the channel.
 _tegmen_request() {
 	_tegmen_lock
 	_tegmen_ask "$1" && _tegmen_x=0 || _tegmen_x=1
@@ -19,8 +17,8 @@ _tegmen_request() {
 	return "$_tegmen_x"
 }
 
-# The id is last, so that it is this one whatever the members are. An error
-# without an id is of this request, too: there is no other.
+# The id comes last, so that members cannot override it. An error without an id belongs to
+# this request as well: no other is in flight.
 _tegmen_ask() {
 	_tegmen_count=$((${_tegmen_count:-0} + 1))
 	_tegmen_id=$_tegmen_pid.$_tegmen_count
@@ -38,8 +36,8 @@ _tegmen_ask() {
 	return 1
 }
 
-# A trap ends a read as the end of the channel does, but the next one goes on. One
-# that ends so may leave the variable as it was (busybox).
+# A trap ends a read like the end of the channel, but the next read continues. Such a read
+# may leave the variable unchanged (busybox).
 _tegmen_read() {
 	_tegmen_reply='' _tegmen_ends=0 _tegmen_part=''
 	until IFS= command read -r _tegmen_part <&3; do
@@ -63,8 +61,8 @@ _tegmen_lock() {
 	until IFS= command read -r _tegmen_x <&8; do
 		IFS=' ' command read -r _tegmen_owner _tegmen_x <"$_tegmen_file" || _tegmen_owner=none
 		if _tegmen_lives "$_tegmen_owner"; then _tegmen_tries=0; else _tegmen_tries=$((_tegmen_tries + 1)); fi
-		# Long enough for one that has taken it to write its number. Of those
-		# that then replace the dead one, the last to write is the next.
+		# Long enough for a new owner to write its process ID. Of several that then
+		# replace a dead owner, the last to write gets the lock.
 		if [ "$_tegmen_tries" -gt 100 ]; then
 			_tegmen_tries=0
 			_tegmen_own
@@ -72,7 +70,7 @@ _tegmen_lock() {
 			IFS=' ' command read -r _tegmen_owner _tegmen_x <"$_tegmen_file" || :
 			case $_tegmen_owner in
 			"$_tegmen_pid")
-				# It may have died in the middle of a line, or of an answer.
+				# The dead owner may have left half a line, or half an answer.
 				command printf '\n' >&3
 				_tegmen_ask '"method":"sync"' || :
 				return ;;
@@ -83,9 +81,9 @@ _tegmen_lock() {
 	_tegmen_own
 }
 
-# Makes _tegmen_pid the number of this process; $$ is that of the first shell also
-# in subshells. Without /proc, which tells for nothing whether it still is right,
-# each request asks, and only a child can be asked.
+# Sets _tegmen_pid to the ID of this process; in subshells, $$ is that of the first shell.
+# With /proc it is cheap to see whether it is still right. Without, each request finds
+# out, which takes a child process.
 _tegmen_self() {
 	if [ -r /proc/self/stat ]; then
 		IFS=' ' command read -r _tegmen_pid _tegmen_x </proc/self/stat
@@ -105,8 +103,9 @@ _tegmen_unlock() {
 	esac
 }
 
-# A zombie does not. Without /proc only ps knows one, if it may be run, and is too
-# slow to be asked each time. Who may not be sent a signal lives.
+# Reports whether a process lives; a zombie does not. Without /proc only ps knows zombies,
+# if it may be run, and it is too slow to run each time. A process that must not be
+# signaled lives.
 _tegmen_lives() {
 	if IFS= command read -r _tegmen_x <"/proc/$1/stat"; then
 		case $_tegmen_x in
@@ -128,14 +127,13 @@ _tegmen_lives() {
 	esac
 }
 
-# Not all know fractions.
+# Not every sleep accepts fractions.
 _tegmen_sleep() {
 	command sleep "$1" || command sleep 1 || :
 }
 
-# The first of a tree of scripts says hello, and makes the lock of a file without
-# a name. The answer, which has nothing that is not known here, is skipped by the
-# first to read another.
+# The first script of a process tree sends hello, and creates the lock, a file without a
+# name. The answer contains nothing new; the first read of another answer skips it.
 _tegmen_hello() {
 	case ${TEGMEN_HELLO-} in
 	?*) return ;;
@@ -145,7 +143,7 @@ _tegmen_hello() {
 	case $1 in
 	/proc/*) set -- "${TMPDIR:-/tmp}/.tegmen-$$" "/tmp/.tegmen-$$" "/dev/shm/.tegmen-$$" ;;
 	esac
-	set -C # what is there under that name is another's
+	set -C # never reuse an existing file: it belongs to somebody else
 	for _tegmen_x do
 		command printf '%-20s\n' - >"$_tegmen_x" || continue
 		exec 8<"$_tegmen_x"

@@ -1,15 +1,15 @@
-# Functions of a script that may call tools of the host, by the wire that package
-# broker describes: descriptor 3, a JSON-RPC message a line. POSIX sh and a test
-# that knows -ef. What follows this text is made for a run: _tegmen_tool, which
-# knows the tools, _tegmen_control, and a function a tool.
+# Functions for a script that calls tools of the host, with the protocol described in
+# package broker: descriptor 3, a JSON-RPC message a line. They need POSIX sh and a test
+# with -ef. sh.go appends what depends on the run: _tegmen_tool, which knows the tools,
+# _tegmen_control, and a function for each tool.
 #
-# Utilities are called by "command", for a tool may have the name of one.
+# Utilities are called with "command", since a tool may have the name of one.
 
 _tegmen_nl='
 '
 _tegmen_busy=
 
-# tool NAME [ARGUMENT…]: calls the tool of that exact name.
+# tool NAME [ARGUMENT…]: calls the tool with that exact name.
 tool() {
 	case $#:$_tegmen_busy in
 	0:*) command printf 'tool: usage: tool NAME [ARGUMENT...]\n' >&2; return 2 ;;
@@ -21,7 +21,7 @@ tool() {
 	return "$_tegmen_status"
 }
 
-# result JSON, result - (JSON from standard input), result -t TEXT: the value of
+# result JSON, result - (JSON from standard input), result -t TEXT: returns a value from
 # the run.
 result() {
 	case $#:${1-} in
@@ -36,9 +36,9 @@ result() {
 	esac
 }
 
-# _tegmen_call NAME ROUTE PARAMETERS OUTPUT [ARGUMENT…]. PARAMETERS has a word a
-# parameter, with "s:" before a string's name and "j:" before others, and a space
-# at each end. OUTPUT is "base64" when that is what the value is.
+# _tegmen_call NAME ROUTE PARAMETERS OUTPUT [ARGUMENT…]. PARAMETERS has a word for each
+# parameter, its name after "s:" for strings and "j:" for others, and a space at each end.
+# OUTPUT is "base64" if the value is bytes.
 _tegmen_call() {
 	_tegmen_name=$1 _tegmen_route=$2 _tegmen_params=$3 _tegmen_output=$4
 	shift 4
@@ -65,14 +65,14 @@ _tegmen_call() {
 	esac
 }
 
-# The quotes off.
+# Removes the quotes.
 _tegmen_unquote() {
 	_tegmen_reply=${_tegmen_reply#'"'}
 	_tegmen_reply=${_tegmen_reply%'"'}
 }
 
-# Says what the error of _tegmen_reply is, and whose: 2 is the caller's. A quote
-# in the message is escaped, so the text cut at cannot stand in it.
+# Prints the error in _tegmen_reply. The status is 2 if the caller is to blame. Quotes in
+# the message are escaped, so it cannot contain the text that the cut looks for.
 _tegmen_complain() {
 	_tegmen_code=${_tegmen_reply#'"error":{"code":'}
 	_tegmen_message=${_tegmen_code#*'"message":"'}
@@ -89,7 +89,7 @@ _tegmen_complain() {
 	return 1
 }
 
-# Makes _tegmen_args of arguments as the caller writes them.
+# Sets _tegmen_args to the JSON for the arguments of the caller.
 _tegmen_arguments() {
 	case $#:${1-} in
 	0:) _tegmen_args='{}'; return ;;
@@ -125,7 +125,7 @@ _tegmen_arguments() {
 	_tegmen_args="{${_tegmen_args#,}}"
 }
 
-# What looks like JSON is, else it is text.
+# Takes what looks like JSON as JSON, otherwise as text.
 _tegmen_guess() {
 	case $1 in
 	true | false | null | '{'*'}' | '['*']' | '"'*'"') _tegmen_oneline "$1" ;;
@@ -149,8 +149,8 @@ _tegmen_number() {
 	case $_tegmen_int in '' | *[!0123456789]* | 0?*) return 1 ;; esac
 }
 
-# JSON on one line. What is a new line between tokens may as well be a tab, and
-# inside a string both are a mistake, which the host finds.
+# Puts JSON on one line. Between tokens a tab is as good as a newline; within a string both
+# are invalid, and the host reports that.
 _tegmen_oneline() {
 	_tegmen_json=$1
 	case $1 in
@@ -164,7 +164,7 @@ _tegmen_oneline() {
 	esac
 }
 
-# Between the two, words are split at $1 and not expanded.
+# Between these two, words are split at $1 and not expanded.
 _tegmen_split() {
 	_tegmen_ifs=${IFS-unset} _tegmen_f=$-
 	IFS=$1
@@ -175,13 +175,13 @@ _tegmen_unsplit() {
 	case $_tegmen_f in *f*) ;; *) set +f ;; esac
 }
 
-# Makes _tegmen_json the JSON string of $1. awk is worth its start for long ones.
+# Sets _tegmen_json to the JSON string for $1. For long ones awk is worth its start.
 _tegmen_quote() {
 	case $1 in
 	*[\"\\[:cntrl:]]*) ;;
 	*) _tegmen_json="\"$1\""; return ;;
 	esac
-	local LC_ALL=C # bash takes characters apart
+	local LC_ALL=C # makes bash work on bytes
 	if [ "${#1}" -gt 1000 ] && command -v awk >/dev/null; then
 		_tegmen_json=\"$(command printf '%s\n' "$1" | LC_ALL=C command awk '
 			{ gsub(/["\\]/, "\\\\&") }
@@ -207,16 +207,15 @@ _tegmen_quote() {
 	_tegmen_json=$_tegmen_json\"
 }
 
-# Prints the text of a JSON string without its quotes. Split at each backslash,
-# a field begins with what was escaped; an empty one is a backslash, and the next
-# is text.
+# Prints the text of a JSON string without its quotes. Split at backslashes, each field
+# begins with the escaped character; an empty field is a backslash, and the next is text.
 _tegmen_text() {
 	case $1 in
 	*\\*) ;;
 	*) command printf %s "$1"; return ;;
 	esac
 	_tegmen_split \\
-	set -- $1. # an empty field at the end would be lost
+	set -- $1. # keeps an empty field at the end
 	_tegmen_unsplit
 	_tegmen_n=0 _tegmen_plain=1 _tegmen_high=0
 	for _tegmen_s do
@@ -234,14 +233,14 @@ _tegmen_text() {
 		n*) command printf '\n%s' "${_tegmen_s#?}" ;;
 		r*) command printf '\r%s' "${_tegmen_s#?}" ;;
 		t*) command printf '\t%s' "${_tegmen_s#?}" ;;
-		*) command printf %s "$_tegmen_s" ;; # a quote, a slash
+		*) command printf %s "$_tegmen_s" ;; # a quote or slash
 		esac
 	done
 	_tegmen_lone
 }
 
-# One field of _tegmen_text that begins with uXXXX. The first of a pair waits in
-# _tegmen_high for the second.
+# Prints a field of _tegmen_text that begins with uXXXX. The first half of a surrogate pair
+# waits in _tegmen_high for the second.
 _tegmen_unicode() {
 	_tegmen_s=${_tegmen_s#u} _tegmen_u=0
 	for _tegmen_x in 1 2 3 4; do
@@ -267,7 +266,7 @@ _tegmen_unicode() {
 	command printf %s "$_tegmen_s"
 }
 
-# Half a pair is no character.
+# Half a surrogate pair is not a character.
 _tegmen_lone() {
 	case $_tegmen_high in
 	0) ;;
