@@ -82,7 +82,7 @@ func (c Code) String() string {
 // one, wrapped or not, chooses Type and Data; the guest gets it with CodeTool, unless
 // Code is CodeParams or CodeInternal, which are kept.
 type Error struct {
-	Code    Code
+	Code    Code   // set by broker where a tool leaves it 0
 	Type    string // data.type; "" means the word for Code
 	Message string // for people
 	Data    any    // data.details, as JSON; left out if it is nil or cannot be marshaled
