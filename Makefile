@@ -54,7 +54,7 @@ vm:
 ## race: tests with the race detector; of ./test those in which the engine does several things at once
 .PHONY: race
 race:
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./agent ./broker ./cgroup ./engine ./internal/launch ./internal/lines ./internal/setup ./ns ./rootfs ./workspace
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./agent ./broker ./cgroup ./engine ./internal/launch ./internal/lines ./internal/setup ./internal/wire ./ns ./rootfs ./workspace
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./guest -run Client
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./test \
 		-run 'Many|Concurrent|Beside|AtOnce|^TestSession|Close|Keep|Cancel|Timeout|Lost|Stream|Orphans|OverlayBusy|OverlayInMotion|Cgroup|^TestCode|AgentShell|Starts' \
@@ -108,7 +108,7 @@ generate:
 fuzz:
 	$(GO) test ./internal/lines -fuzz FuzzLines -fuzztime 30s
 	$(GO) test ./internal/sample -fuzz FuzzParse -fuzztime 30s
-	$(GO) test ./broker -fuzz FuzzDialogue -fuzztime 30s
+	$(GO) test ./internal/wire -fuzz FuzzDialogue -fuzztime 30s
 	$(GO) test ./cmd/tegmen -fuzz FuzzFlags -fuzztime 30s
 	$(GO) test ./cmd/tegmen -fuzz FuzzTools -fuzztime 30s
 	$(GO) test $(TAGS) ./seccomp -fuzz FuzzParse -fuzztime 30s

@@ -43,9 +43,15 @@ var libraries = map[string]string{
 // layers orders the packages; each may import what is in a lower one. Those of
 // one layer do not import each other.
 var layers = [][]string{
-	{"internal/launch", "internal/lines", "internal/sample", "rootfs"},
-	{"ns", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
-	{"internal/setup"},
+	{
+		"internal/launch", "internal/lines", "internal/sample", "internal/jsoncount", "rootfs",
+		"internal/toolcall", "internal/fakehost",
+	},
+	{
+		"ns", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt",
+		"internal/bootstrap",
+	},
+	{"internal/wire", "internal/setup"},
 	{"engine"},
 	{"agent"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},

@@ -1,42 +1,51 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/tegmen-dev/tegmen/internal/jsoncount"
 )
 
-// validate tells whether the tool may be given the arguments. Those that have a
-// member twice are refused: decoders take the first, the last or both together,
-// so that a tool or a hook could get others than have been validated.
-func (c *call) validate() *Error {
-	if c.Arguments[0] != '{' {
-		return refuse(CodeParams, "tool arguments must be an object")
+// maxValues is how many JSON values the arguments of a call may have: decoded, an
+// array of small objects takes fifty times the memory of its text.
+const maxValues = 1 << 18
+
+// validate checks arguments against the tool's schema. Duplicate members are refused:
+// decoders take the first, the last or a mix, so a tool or hook could otherwise see
+// other arguments than those that were validated.
+func (t *tool) validate(arguments json.RawMessage) error {
+	name := t.Name
+	if !bytes.HasPrefix(bytes.TrimLeft(arguments, " \t\r\n"), []byte("{")) {
+		return Errorf(CodeParams, "tool arguments must be an object")
 	}
-	if c.values > maxValues {
-		return refuse(CodeTooLarge, "arguments of %s: more than %d values", c.tool.fullName(), maxValues)
+	values, members := jsoncount.Count(arguments)
+	if values > maxValues {
+		return Errorf(CodeTooLarge, "arguments of %s: more than %d values", name, maxValues)
 	}
-	schema, err := c.tool.schema()
+	schema, err := t.schema()
 	if err != nil {
-		return refuse(CodeInternal, "schema of %s: %v", c.tool.fullName(), err)
+		return Errorf(CodeInternal, "schema of %s: %v", name, err)
 	}
 	var v map[string]any
-	if err := json.Unmarshal(c.Arguments, &v); err != nil {
-		return refuse(CodeParams, "arguments of %s: %v", c.tool.fullName(), err)
+	if err := json.Unmarshal(arguments, &v); err != nil {
+		return Errorf(CodeParams, "arguments of %s: %v", name, err)
 	}
-	if membersOf(v) != c.members {
-		return refuse(CodeParams, "arguments of %s: an object has a member twice", c.tool.fullName())
+	if membersOf(v) != members {
+		return Errorf(CodeParams, "arguments of %s: duplicate member in an object", name)
 	}
 	if err := schema.Validate(v); err != nil {
-		return refuse(CodeParams, "arguments of %s: %s", c.tool.fullName(), explain(err, schema.Schema()))
+		return Errorf(CodeParams, "arguments of %s: %s", name, explain(err, schema.Schema()))
 	}
 	return nil
 }
 
-// explain says what is wrong in the words of who wrote the call.
+// explain adds the names of the parameters where the caller used another.
 func explain(err error, s *jsonschema.Schema) string {
 	text := strings.TrimPrefix(err.Error(), "validating root: ")
 	if !strings.HasPrefix(text, "unexpected additional properties") {
@@ -44,39 +53,13 @@ func explain(err error, s *jsonschema.Schema) string {
 	}
 	names := slices.Sorted(maps.Keys(s.Properties))
 	if len(names) == 0 {
-		return text + "; it takes none"
+		return text + "; it takes no arguments"
 	}
-	return text + "; it has " + strings.Join(names, ", ")
+	return text + "; it takes " + strings.Join(names, ", ")
 }
 
-// What arguments are decoded to can be much longer than their text: an array of
-// numbers a dozen times, one of small objects fifty times.
-const (
-	maxValues = 1 << 18 // of a call
-	valueSize = 32      // bytes that each counts for, beside its text
-)
-
-// survey counts, in JSON that is valid, the values and the members of objects.
-func survey(j []byte) (values, members int) {
-	for i := 0; i < len(j); i++ {
-		switch j[i] {
-		case '"':
-			for i++; j[i] != '"'; i++ {
-				if j[i] == '\\' {
-					i++
-				}
-			}
-		case ',', '[', '{':
-			values++
-		case ':':
-			members++
-		}
-	}
-	return values, members
-}
-
-// membersOf counts the members of all objects in what was decoded, where one of
-// a name is left.
+// membersOf counts the members of all objects in a decoded value, in which duplicates
+// have been merged.
 func membersOf(v any) (n int) {
 	switch v := v.(type) {
 	case map[string]any:

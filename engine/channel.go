@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // connect makes a channel between the command and its tools. It returns the
@@ -23,7 +24,7 @@ func (c *Cmd) connect(env *[]string) ([]*os.File, error) {
 	files := []*os.File{theirs}
 	c.io.theirs = append(c.io.theirs, theirs)
 	l := c.sandbox.plan.limits
-	c.link = broker.NewLink(ours, broker.Limits{
+	c.link = wire.NewLink(ours, broker.Limits{
 		Frame: int(l.Frame), Calls: l.ToolCalls, AtOnce: l.ToolCallsAtOnce, CallTime: callTime(l),
 		Handshake: min(orDefault(c.Wall, l.Wall), time.Hour), // however slow the machine is
 	})
@@ -100,7 +101,7 @@ func (c *Cmd) hangUp(r *Result) (exceeded bool) {
 	return report.Exceeded
 }
 
-func (r *Result) fill(b broker.Report) {
+func (r *Result) fill(b wire.Report) {
 	r.Run, r.Value, r.Error, r.ToolCalls, r.Tools = b.Run, b.Value, b.Error, b.Calls, b.Tools
 }
 

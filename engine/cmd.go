@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
@@ -64,11 +65,11 @@ type Cmd struct {
 	cause    atomic.Pointer[Outcome] // why the engine killed it
 	timing   Timing
 	io       streams
-	job      broker.Job   // answers its hello
-	texts    []string     // become 4, 5, …, or files of those names
-	textDir  string       // where; "": descriptors
-	link     *broker.Link // to the command; nil: it has no tools
-	served   *broker.Run
+	job      wire.Job   // answers its hello
+	texts    []string   // become 4, 5, …, or files of those names
+	textDir  string     // where; "": descriptors
+	link     *wire.Link // to the command; nil: it has no tools
+	served   *wire.Run
 	toolCtx  context.Context // of tools; nil: ctx
 	killing  sync.Mutex
 	begun    bool          // under killing: it has been started, or could not be

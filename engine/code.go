@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
-	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Code is a piece of code to run, which may call tools of the host and return a
@@ -114,7 +115,7 @@ func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broke
 	if cmd.Tools == nil {
 		cmd.Tools = new(broker.Set)
 	}
-	cmd.job = broker.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
+	cmd.job = wire.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
 	if launch.Hello { // who does not ask has it, and may be slow to read
 		cmd.job.Code, cmd.job.Vars, cmd.job.Args = c.Source, p.vars, c.Args
 	}
@@ -123,7 +124,7 @@ func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broke
 
 // prepared is code that can be started.
 type prepared struct {
-	launch func(dir string) guest.Launch // dir is that of guest.Script
+	launch func(dir string) bootstrap.Launch // dir is that of bootstrap.Script
 	vars   map[string]json.RawMessage
 }
 
@@ -149,7 +150,7 @@ func (c Code) compile(tools *broker.Set) (p prepared, err error) {
 	}
 	p.vars = make(map[string]json.RawMessage, len(c.Vars))
 	for name, v := range c.Vars {
-		if !guest.Identifier(name) {
+		if !bootstrap.Identifier(name) {
 			return p, invalid("variable %q: not a name: letters, digits and _, and no digit first", name)
 		}
 		if p.vars[name], err = json.Marshal(v); err != nil {
@@ -158,7 +159,7 @@ func (c Code) compile(tools *broker.Set) (p prepared, err error) {
 	}
 	for _, l := range languages() {
 		if l.name == c.Language {
-			p.launch = func(dir string) guest.Launch { return l.launch(c, tools, p.vars, dir) }
+			p.launch = func(dir string) bootstrap.Launch { return l.launch(c, tools, p.vars, dir) }
 			return p, nil
 		}
 	}
@@ -177,26 +178,26 @@ func Languages() (names []string) {
 type language struct {
 	name     string
 	sessions bool // its interpreter takes one piece of code after another
-	launch   func(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) guest.Launch
+	launch   func(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) bootstrap.Launch
 }
 
 func languages() []language {
-	python := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) guest.Launch {
-		return guest.Python(c.Args)
+	python := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) bootstrap.Launch {
+		return bootstrap.Python(c.Args)
 	}
-	node := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) guest.Launch {
-		return guest.Node(c.Args)
+	node := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) bootstrap.Launch {
+		return bootstrap.Node(c.Args)
 	}
 	return []language{{"python", true, python}, {"node", true, node}, {"sh", false, shell}, {"bash", false, shell}}
 }
 
-func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) guest.Launch {
-	script := guest.Script{Shell: c.Language, Source: c.Source, Args: c.Args, Vars: vars, Dir: dir}
+func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) bootstrap.Launch {
+	script := bootstrap.Script{Shell: c.Language, Source: c.Source, Args: c.Args, Vars: vars, Dir: dir}
 	if tools != nil {
 		script.Namespace = tools.Namespace
 		for _, t := range tools.Tools() {
-			script.Tools = append(script.Tools, guest.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema, Output: t.Output})
+			script.Tools = append(script.Tools, bootstrap.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema, Output: t.Output})
 		}
 	}
-	return guest.Shell(script)
+	return bootstrap.Shell(script)
 }

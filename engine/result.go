@@ -23,7 +23,8 @@ type Result struct {
 	Detached bool
 	// Run is the id of the run, where the command had tools, and ToolCalls are
 	// the calls that it asked for, the first 10,000 in the order in which they were over; refused
-	// ones, too. Tools is what they came to, by full name. See broker.Report.
+	// ones, too, of which it has 1,000. Arguments and values are kept up to Limits.Frame
+	// bytes in total, and errors up to 4 KiB each. Tools is what they came to, by full name.
 	Run       string
 	ToolCalls []broker.Record
 	Tools     map[string]broker.ToolUsage

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Session is an interpreter in a sandbox that lives on from run to run, and with
@@ -106,7 +107,7 @@ func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 func (s *Session) failed(err error) error { return &Error{Op: "run code", Path: s.language, Err: err} }
 
 // finishRun is for a run after which the interpreter lives on.
-func (r *Result) finishRun(b broker.Report) {
+func (r *Result) finishRun(b wire.Report) {
 	r.fill(b)
 	if b.Error == nil {
 		return
@@ -164,7 +165,7 @@ func (c *capture) into(b *[]byte, truncated *bool) {
 }
 
 // begin gives the interpreter its next code, and starts it with the first.
-func (s *Session) begin(ctx context.Context, next *Cmd) (*broker.Run, error) {
+func (s *Session) begin(ctx context.Context, next *Cmd) (*wire.Run, error) {
 	if s.cmd != nil {
 		run, err := s.cmd.link.Start(ctx, next.Tools, next.job)
 		if err == nil {
@@ -234,7 +235,7 @@ func (s *Session) notBegun(err error) (*Result, error) {
 	if !late || res == nil {
 		return nil, errors.Join(s.failed(errors.Join(ErrClosed, err)), werr)
 	}
-	res.fill(broker.Report{}) // that was of the run before
+	res.fill(wire.Report{}) // that was of the run before
 	return res, werr
 }
 

@@ -11,66 +11,72 @@ import (
 	"sync"
 
 	"github.com/tegmen-dev/tegmen/internal/lines"
+	"github.com/tegmen-dev/tegmen/internal/toolcall"
 )
 
-// Client is the connection of a program to its host. All methods may be called
-// at once by many goroutines. A program has one: descriptor 3.
+// Client is the connection of a program to its host. A program has one. All methods are
+// safe for concurrent use.
 type Client struct {
 	conn  *os.File
 	job   Job
-	tools map[string]*clientRoute // by exact name
+	tools map[string]*clientTool // by name, with and without the pinned namespace
 
-	sending sync.Mutex // held while a line is written
+	sending sync.Mutex // held while writing a line
 
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]*pending
-	reader  *pending     // whose goroutine reads
-	expired bool         // the read deadline is over
-	err     error        // why nothing is read any more
-	in      lines.Reader // of the goroutine that reads
+	reader  *pending     // the request whose goroutine reads; nil: none does
+	expired bool         // the read deadline has been set to the past
+	err     error        // why reading has ended
+	in      lines.Reader // used by the goroutine that reads
 }
 
-// clientRoute is what a call of a tool begins with.
-type clientRoute struct {
-	members string // the name and the namespace, as JSON
+// clientTool is what a call needs to know of its tool.
+type clientTool struct {
+	members string // name and namespace, as JSON
 	bytes   bool   // the value is base64
 }
 
-// Job is what the host has for the program.
+// Job is what the host gives the program to do.
 type Job struct {
-	Run       string
-	Namespace string // the run sees nothing else
-	Language  string
-	Code      string
-	Vars      map[string]json.RawMessage
-	Args      []string
-	Stateful  bool
-	Tools     []ToolInfo
-	Limits    struct {
-		Frame int // bytes of a line
-	}
+	Run       string                     // id of the run
+	Namespace string                     // the only one whose tools the run sees; "" means any
+	Language  string                     // of Code; "" for a program that is no interpreter
+	Code      string                     // to run, for an interpreter
+	Vars      map[string]json.RawMessage // variables for Code; each value is JSON
+	Args      []string                   // arguments for Code
+	Stateful  bool                       // more jobs may follow, which Client does not receive
+	Tools     []ToolInfo                 // that the run may call
+	Limits    JobLimits                  // of the connection
 }
 
-// ToolInfo describes a tool. Schema is that of its arguments, Output of its
-// value.
+// JobLimits are the limits of the connection.
+type JobLimits struct {
+	Frame int // bytes of a line in either direction; 0: the host did not say
+}
+
+// ToolInfo describes a tool.
 type ToolInfo struct {
-	Name, Namespace, Description string
-	Schema, Output               json.RawMessage
+	Name        string          // within its namespace
+	Namespace   string          // "" for a tool without one
+	Description string          // for the author of the code
+	Schema      json.RawMessage // JSON Schema of the arguments
+	Output      json.RawMessage // JSON Schema of the value; nil: unknown
 }
 
-// ToolError is what a call fails with when it was not answered by a value.
+// ToolError is the error of a call that the host refused or the tool failed.
 type ToolError struct {
-	Code    int             // as on the wire
-	Type    string          // what the tool says of it, or the code's word
+	Code    int             // as in broker.Code: -32000 means that the tool failed
+	Type    string          // the tool's choice, or the word for Code
 	Message string          // for people
-	Details json.RawMessage // nil when there are none
+	Details json.RawMessage // the tool's data; nil if there is none
 }
 
 func (e *ToolError) Error() string { return e.Message }
 
-// Is says whether target is a ToolError and has no Type or Code but those of e,
-// so that errors.Is(err, &guest.ToolError{Type: "denied"}) holds.
+// Is reports whether target is a *ToolError whose Type and Code are those of e or
+// zero, but not both zero: errors.Is(err, &guest.ToolError{Type: "denied"}).
 func (e *ToolError) Is(target error) bool {
 	t, ok := target.(*ToolError)
 	return ok && (t.Type == "" || t.Type == e.Type) && (t.Code == 0 || t.Code == e.Code) && (t.Type != "" || t.Code != 0)
@@ -80,21 +86,22 @@ func errClosed() error {
 	return &ToolError{Code: -32006, Type: "canceled", Message: "the host closed the connection"}
 }
 
-// Request is a call with all that one may have.
+// Request is a call with all its options.
 type Request struct {
-	Name      string // exact, "db.query"
-	Arguments any    // marshals to an object; nil is none
-	// Progress is told of what the tool reports meanwhile, in order. It must not
-	// wait for another call.
+	Name      string // "query", or "db.query"
+	Arguments any    // anything that marshals to a JSON object; nil means none
+	// Progress receives what the tool reports during the call, in order, as JSON. It
+	// must not wait for another call. nil: not asked for.
 	Progress func(value json.RawMessage)
 }
 
-// Dial takes the connection that the environment names, and takes it out of
-// there: children have neither the descriptor nor the token.
+// Dial takes over the connection that TEGMEN_FD and TEGMEN_TOKEN name. It unsets both
+// variables and sets close-on-exec, so children inherit neither the descriptor nor the
+// token. The caller closes the client.
 func Dial() (*Client, error) {
 	fd, err := strconv.Atoi(os.Getenv("TEGMEN_FD"))
 	if err != nil {
-		return nil, errors.New("guest: TEGMEN_FD names no descriptor: not started by a host, or dialed twice")
+		return nil, errors.New("guest: TEGMEN_FD is not a descriptor: not started by a host, or Dial was called before")
 	}
 	token := os.Getenv("TEGMEN_TOKEN")
 	for _, name := range []string{"TEGMEN_FD", "TEGMEN_TOKEN"} {
@@ -129,13 +136,13 @@ func (c *Client) hello(token string) error {
 	if n := c.job.Limits.Frame; n > 0 {
 		c.in.Limit = n
 	}
-	c.tools = make(map[string]*clientRoute, len(c.job.Tools))
+	c.tools = make(map[string]*clientTool, len(c.job.Tools))
 	for _, t := range c.job.Tools {
 		name := t.Name
 		if t.Namespace != "" {
 			name = t.Namespace + "." + t.Name
 		}
-		r := &clientRoute{members: route(name), bytes: isBytes(t.Output)}
+		r := &clientTool{members: toolcall.Members(name), bytes: toolcall.IsBytes(t.Output)}
 		c.tools[name] = r
 		if t.Namespace != "" && t.Namespace == c.job.Namespace && c.tools[t.Name] == nil {
 			c.tools[t.Name] = r
@@ -144,15 +151,15 @@ func (c *Client) hello(token string) error {
 	return nil
 }
 
-// Job is what the host has for the program. It is not to be changed.
+// Job returns what the host gives the program to do. Do not change it.
 func (c *Client) Job() *Job { return &c.job }
 
-// Tools lists the tools there are. It is not to be changed.
+// Tools returns the tools that the run may call. Do not change it.
 func (c *Client) Tools() []ToolInfo { return c.job.Tools }
 
-// Call calls a tool by its exact name, "db.query", and unmarshals the value into
-// out unless that is nil. Bytes are a []byte, also where out is a *any. The error
-// is a *ToolError, that of ctx, or of (un)marshaling.
+// Call calls a tool by its name, "db.query", with in as the arguments, and unmarshals
+// the value into out. in and out may be nil. If the tool returns bytes, a *any receives
+// a []byte. The error is a *ToolError, the error of ctx, or of encoding/json.
 func (c *Client) Call(ctx context.Context, name string, in, out any) error {
 	value, err := c.Do(ctx, Request{Name: name, Arguments: in})
 	if err != nil || out == nil || value == nil {
@@ -171,14 +178,14 @@ func (c *Client) Call(ctx context.Context, name string, in, out any) error {
 	return json.Unmarshal(value, out)
 }
 
-// Do calls a tool and returns its value as JSON, nil when there is none. When ctx
-// is done first, the host is told that the call is not wanted any more.
+// Do calls a tool and returns its value as JSON. If ctx is done first, Do cancels the
+// call on the host and returns ctx.Err().
 func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	members := ""
 	if t := c.tools[r.Name]; t != nil {
 		members = t.members
 	} else {
-		members = route(r.Name) // the host says what it thinks of that
+		members = toolcall.Members(r.Name) // unknown here: the host answers with an error
 	}
 	params := make([]byte, 0, 256)
 	params = append(append(params, '{'), members...)
@@ -202,15 +209,15 @@ func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 // valueOf cuts the value out of a result.
 func valueOf(result json.RawMessage) (json.RawMessage, error) {
 	if v, ok := bytes.CutPrefix(result, []byte(`{"value":`)); ok && len(v) > 1 {
-		return v[:len(v)-1], nil // nothing stands after it
+		return v[:len(v)-1], nil // value is the only member
 	}
 	var r struct{ Value json.RawMessage }
 	err := json.Unmarshal(result, &r)
 	return r.Value, err
 }
 
-// Result gives the run its value; the first one counts. One that is too large
-// fails the run.
+// Result returns a value from the run. The first result counts. If the value is too
+// large, the run fails with "too_large" and Result returns an error.
 func (c *Client) Result(value any) error {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -223,7 +230,7 @@ func (c *Client) Result(value any) error {
 	return err
 }
 
-// Fail ends the run by an error instead of a value.
+// Fail ends the run with an error instead of a value. The first result counts.
 func (c *Client) Fail(err error) error {
 	kind := "error"
 	if t := (*ToolError)(nil); errors.As(err, &t) {
@@ -250,7 +257,7 @@ func (c *Client) result(member string, value []byte) error {
 	return err
 }
 
-// Close closes the connection. Calls that are under way fail. It is safe twice.
+// Close closes the connection. Calls in flight fail. It is safe to call twice.
 func (c *Client) Close() error {
 	if err := c.conn.Close(); !errors.Is(err, os.ErrClosed) {
 		return err

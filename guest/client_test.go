@@ -15,17 +15,18 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/fakehost"
 )
 
 // clientDial is a client and its host.
-func clientDial(t testing.TB, job string, tools map[string]clientTool, change func(*clientHost)) (*guest.Client, *clientHost) {
+func clientDial(t testing.TB, job string, tools map[string]fakehost.Tool, change func(*fakehost.Host)) (*guest.Client, *fakehost.Host) {
 	t.Helper()
-	conn, host := clientPair(t, tools)
-	host.job = json.RawMessage(job)
+	conn, host := fakehost.New(t, tools)
+	host.Job = json.RawMessage(job)
 	if change != nil {
 		change(host)
 	}
-	host.serve(t)
+	host.Serve(t)
 	fd, err := syscall.Dup(int(conn.Fd())) // the client owns what it dials
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestClientJob(t *testing.T) {
 }
 
 func TestClientCall(t *testing.T) {
-	c, host := clientDial(t, clientJob, clientTools(), nil)
+	c, host := clientDial(t, clientJob, fakehost.Tools(), nil)
 	ctx := t.Context()
 	var sum float64
 	if err := c.Call(ctx, "add", map[string]any{"a": 1, "b": 2}, &sum); err != nil || sum != 3 {
@@ -92,13 +93,13 @@ func TestClientCall(t *testing.T) {
 	if value, err := c.Do(ctx, guest.Request{Name: "null"}); err != nil || string(value) != "null" {
 		t.Errorf("null: %s, %v", value, err)
 	}
-	if calls := len(host.calls); calls != 7 {
+	if calls := len(host.Calls()); calls != 7 {
 		t.Errorf("the host has seen %d calls", calls)
 	}
 }
 
 func TestClientErrors(t *testing.T) {
-	c, host := clientDial(t, clientJob, clientTools(), nil)
+	c, host := clientDial(t, clientJob, fakehost.Tools(), nil)
 	tests := []struct {
 		name string
 		in   any
@@ -106,7 +107,7 @@ func TestClientErrors(t *testing.T) {
 	}{
 		{"fail", nil, guest.ToolError{Code: -32000, Type: "quota", Message: `no "more","data":{"type":"x"` + "\nfor Bj\u00f6rn\\", Details: json.RawMessage(`{"left":0}`)}},
 		{"nope.nope", nil, guest.ToolError{Code: -32002, Type: "not_found", Message: `no tool "nope.nope"`}},
-		{"echo", strings.Repeat("x", 100000), guest.ToolError{Code: -32007, Type: "too_large", Message: "100087 bytes to send, of 100000 at most"}},
+		{"echo", strings.Repeat("x", 100000), guest.ToolError{Code: -32007, Type: "too_large", Message: "message of 100087 bytes exceeds the limit of 100000"}},
 	}
 	for _, test := range tests {
 		err := c.Call(t.Context(), test.name, test.in, nil)
@@ -119,7 +120,7 @@ func TestClientErrors(t *testing.T) {
 			t.Errorf("%s: Is", test.name)
 		}
 	}
-	if n := len(host.calls); n != 2 {
+	if n := len(host.Calls()); n != 2 {
 		t.Errorf("the host has seen %d calls; the one that is too large was to stay", n)
 	}
 	if err := c.Call(t.Context(), "echo", make(chan int), nil); err == nil {
@@ -138,7 +139,7 @@ func TestClientResult(t *testing.T) {
 		{"null", func(c *guest.Client) error { return c.Result(nil) }, `{"run":"r1","value":null}`, false},
 		{"error", func(c *guest.Client) error { return c.Fail(errors.New("bad")) }, `{"run":"r1","error":{"message":"bad","type":"error"}}`, false},
 		{"tool error", func(c *guest.Client) error { return c.Fail(fmt.Errorf("x: %w", &guest.ToolError{Message: "bad"})) }, `{"run":"r1","error":{"message":"x: bad","type":"ToolError"}}`, false},
-		{"too large", func(c *guest.Client) error { return c.Result(strings.Repeat("x", 200000)) }, `{"run":"r1","error":{"message":"200076 bytes to send, of 100000 at most","type":"too_large"}}`, true},
+		{"too large", func(c *guest.Client) error { return c.Result(strings.Repeat("x", 200000)) }, `{"run":"r1","error":{"message":"message of 200076 bytes exceeds the limit of 100000","type":"too_large"}}`, true},
 		{"twice", func(c *guest.Client) error { return errors.Join(c.Result(1), c.Result(2)) }, `{"run":"r1","value":1}`, true},
 	}
 	for _, test := range tests {
@@ -147,8 +148,8 @@ func TestClientResult(t *testing.T) {
 			if err := test.act(c); (err != nil) != test.err {
 				t.Error(err)
 			}
-			if len(host.results) == 0 || string(host.results[0]) != test.want {
-				t.Errorf("got %s, want %s", host.results, test.want)
+			if len(host.Results()) == 0 || string(host.Results()[0]) != test.want {
+				t.Errorf("got %s, want %s", host.Results(), test.want)
 			}
 		})
 	}
@@ -159,8 +160,8 @@ func TestClientConcurrentCalls(t *testing.T) {
 	const n = 50
 	var all sync.WaitGroup
 	all.Add(n)
-	tools := clientTools()
-	tools["meet"] = func(c clientCall) (any, error) {
+	tools := fakehost.Tools()
+	tools["meet"] = func(c fakehost.Call) (any, error) {
 		all.Done()
 		all.Wait() // for all of them to be here
 		return c.Arguments, nil
@@ -187,9 +188,9 @@ func TestClientConcurrentCalls(t *testing.T) {
 // A call whose context ends is canceled on the host, whether it is the one that
 // reads or not, and others go on.
 func TestClientCancel(t *testing.T) {
-	tools := clientTools()
+	tools := fakehost.Tools()
 	started, ended, release := make(chan string), make(chan string), make(chan struct{})
-	tools["wait"] = func(c clientCall) (any, error) {
+	tools["wait"] = func(c fakehost.Call) (any, error) {
 		started <- string(c.Arguments)
 		select {
 		case <-c.Canceled:
@@ -233,7 +234,7 @@ func TestClientCancel(t *testing.T) {
 }
 
 func TestClientProgress(t *testing.T) {
-	tools := map[string]clientTool{"steps": func(c clientCall) (any, error) {
+	tools := map[string]fakehost.Tool{"steps": func(c fakehost.Call) (any, error) {
 		if c.Progress {
 			c.Notify(1)
 			c.Notify("two")
@@ -251,16 +252,16 @@ func TestClientProgress(t *testing.T) {
 // The end of the connection fails the calls that are under way, and later ones.
 func TestClientEnd(t *testing.T) {
 	closed := &guest.ToolError{Type: "canceled"}
-	tools := clientTools()
+	tools := fakehost.Tools()
 	var started sync.WaitGroup
 	started.Add(3)
-	tools["wait"] = func(c clientCall) (any, error) {
+	tools["wait"] = func(c fakehost.Call) (any, error) {
 		started.Done()
 		<-c.Canceled
 		return nil, nil
 	}
-	var host *clientHost
-	c, _ := clientDial(t, clientJob, tools, func(h *clientHost) { host = h })
+	var host *fakehost.Host
+	c, _ := clientDial(t, clientJob, tools, func(h *fakehost.Host) { host = h })
 	var done sync.WaitGroup
 	for range 3 {
 		done.Go(func() {
@@ -270,7 +271,7 @@ func TestClientEnd(t *testing.T) {
 		})
 	}
 	started.Wait()
-	host.conn.Close()
+	host.Close()
 	done.Wait()
 	if err := c.Call(t.Context(), "add", nil, nil); !errors.Is(err, closed) || err.Error() != "the host closed the connection" {
 		t.Error(err)
@@ -281,8 +282,8 @@ func TestClientEnd(t *testing.T) {
 }
 
 func TestClientDialRefused(t *testing.T) {
-	conn, host := clientPair(t, nil)
-	host.serve(t)
+	conn, host := fakehost.New(t, nil)
+	host.Serve(t)
 	fd, err := syscall.Dup(int(conn.Fd())) // which Dial closes: conn's own number could be another file's by then
 	if err := errors.Join(err, conn.Close()); err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestClientDialRefused(t *testing.T) {
 // A large answer comes in many reads.
 func TestClientLargeAnswer(t *testing.T) {
 	want := strings.Repeat("<x>\u00e9", 1<<20)
-	tools := map[string]clientTool{"large": func(clientCall) (any, error) { return want, nil }}
+	tools := map[string]fakehost.Tool{"large": func(fakehost.Call) (any, error) { return want, nil }}
 	c, _ := clientDial(t, `{"limits":{"frame":33554432}}`, tools, nil)
 	for range 3 {
 		var got string

@@ -4,7 +4,7 @@ package guest
 
 import "syscall"
 
-// own keeps a descriptor from children, and has the runtime poll it.
+// own sets close-on-exec, and non-blocking mode so that the runtime polls the descriptor.
 func own(fd int) error {
 	syscall.CloseOnExec(fd)
 	return syscall.SetNonblock(fd, true)

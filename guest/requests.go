@@ -10,19 +10,21 @@ import (
 	"time"
 )
 
-// pending is a request that is under way.
+// pending is a request in flight.
 type pending struct {
 	id       uint64
 	progress func(json.RawMessage)
 	reply    frame
 	done     bool
-	asleep   bool          // waits for wake
-	wake     chan struct{} // takes one: the reply is there, or nobody reads
+	asleep   bool          // waiting for wake
+	wake     chan struct{} // holds one: the reply has arrived, or nobody reads
 }
 
-// request sends one and waits for its reply. Whoever waits and finds nobody
-// reading reads for all, so a lone call costs no switch between goroutines.
-func (c *Client) request(ctx context.Context, method string, params []byte, progress func(json.RawMessage)) (json.RawMessage, error) {
+// request sends a request and waits for its reply. A caller that finds nobody reading
+// reads for all of them, so a lone call costs no switch between goroutines.
+func (c *Client) request(
+	ctx context.Context, method string, params []byte, progress func(json.RawMessage),
+) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,8 @@ func (c *Client) request(ctx context.Context, method string, params []byte, prog
 	if err := c.wait(ctx, p); err != nil {
 		c.forget(p)
 		if ctx.Err() != nil {
-			_ = c.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}`+"\n", p.id)) // a courtesy
+			cancel := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}`+"\n", p.id)
+			_ = c.send(cancel) // best effort: the caller has its error
 		}
 		return nil, err
 	}
@@ -57,7 +60,8 @@ func (c *Client) request(ctx context.Context, method string, params []byte, prog
 
 func (c *Client) send(line []byte) error {
 	if len(line) > c.in.Limit {
-		return &ToolError{Code: -32007, Type: "too_large", Message: fmt.Sprintf("%d bytes to send, of %d at most", len(line), c.in.Limit)}
+		text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", len(line), c.in.Limit)
+		return &ToolError{Code: -32007, Type: "too_large", Message: text}
 	}
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -67,8 +71,7 @@ func (c *Client) send(line []byte) error {
 	return nil
 }
 
-// forget takes a request off the list, and has another one read if it was that
-// which should.
+// forget removes a request. If it was to read next, another request takes over.
 func (c *Client) forget(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,8 +81,8 @@ func (c *Client) forget(p *pending) {
 	}
 }
 
-// next wakes one that waits, to read. Who is still sending is passed over: the
-// host may read on only when it has been rid of its answers. c.mu is held.
+// next wakes a waiting request to read. It skips requests that are still being sent:
+// the host may not read them before it could write its answers. c.mu is held.
 func (c *Client) next() {
 	for _, p := range c.waiting {
 		if p.asleep {
@@ -92,7 +95,7 @@ func (c *Client) next() {
 func (p *pending) signal() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // is told already
+	default: // already signaled
 	}
 }
 
@@ -124,7 +127,7 @@ func (c *Client) wait(ctx context.Context, p *pending) error {
 	}
 }
 
-// read reads for all until p has its reply or ctx is done.
+// read reads for all requests until p has its reply or ctx is done.
 func (c *Client) read(ctx context.Context, p *pending) error {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
@@ -132,7 +135,7 @@ func (c *Client) read(ctx context.Context, p *pending) error {
 			defer c.mu.Unlock()
 			if c.reader == p {
 				c.expired = true
-				_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // closed: the read ends, too
+				_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // an error means closed, which ends the read as well
 			}
 		})
 		defer stop()
@@ -149,7 +152,7 @@ func (c *Client) read(ctx context.Context, p *pending) error {
 	c.reader = nil
 	if c.expired {
 		c.expired = false
-		_ = c.conn.SetReadDeadline(time.Time{}) // closed: the next read says so
+		_ = c.conn.SetReadDeadline(time.Time{}) // an error means closed, which the next read reports
 	}
 	switch {
 	case err == nil:
@@ -167,7 +170,7 @@ func (c *Client) read(ctx context.Context, p *pending) error {
 	return nil
 }
 
-// deliver gives a line to the request that it is for.
+// deliver passes a line to its request.
 func (c *Client) deliver(line []byte) {
 	f, ok := parse(line)
 	if !ok {
@@ -177,7 +180,7 @@ func (c *Client) deliver(line []byte) {
 	p := c.waiting[f.id]
 	if p == nil {
 		c.mu.Unlock()
-		return // is not wanted any more
+		return // canceled
 	}
 	if f.progress {
 		c.mu.Unlock()

@@ -57,7 +57,7 @@ total`},
 	})
 	t.Run("X11 long code", func(t *testing.T) {
 		long := piece{source: "x = '" + strings.Repeat("x", 10<<20) + "'\nlen(x)", value: "10485760"}
-		if res, err := eng.Run(t.Context(), engine.Spec{}, long.code(), nil); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "more than a frame's 8388608") {
+		if res, err := eng.Run(t.Context(), engine.Spec{}, long.code(), nil); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "the limit is 8388608") {
 			t.Errorf("%+v, %v", res, err)
 		}
 		long.limits.Frame = 16 * engine.MiB

@@ -1,5 +1,5 @@
-// Package lines cuts a stream into lines of bounded length, for both ends of a
-// channel that carries a message a line.
+// Package lines splits a stream into lines of bounded length, for both ends of a
+// channel with one message a line.
 package lines
 
 import (
@@ -8,27 +8,27 @@ import (
 	"io"
 )
 
-// ErrTooLong is a line that was longer than is allowed. It has been skipped;
-// reading goes on after it.
+// ErrTooLong means that a line was longer than Reader.Limit. It has been skipped, and
+// reading continues after it.
 var ErrTooLong = errors.New("line too long")
 
-// Reader cuts a stream into lines, and holds no more of it than the longest that
-// is allowed, and little more. One goroutine at a time uses it.
+// Reader splits a stream into lines. It buffers little more than the longest line
+// allowed. It must not be used concurrently.
 type Reader struct {
-	From  io.Reader
-	Limit int // bytes of a line, without its end
+	From  io.Reader // read from; the caller closes it
+	Limit int       // bytes of a line, without the newline
 
 	buf   []byte // what has been read
-	begin int    // of what has not been returned
-	seen  int    // up to here there is no end of a line
-	skips bool   // what comes belongs to a line that is too long
+	begin int    // start of what has not been returned
+	seen  int    // there is no newline between begin and here
+	skips bool   // the rest of a line that is too long comes next
 }
 
 const readSize = 32 << 10
 
-// Next returns the next line, without its end. It is the caller's to keep. What
-// stands behind the last end of a line is no line. Its error is ErrTooLong, or
-// that of a read, after which it may be called again: nothing is lost.
+// Next returns the next line, without the newline. The caller may keep it. Bytes after
+// the last newline are not returned. The error is ErrTooLong or that of a read; after
+// either, Next may be called again and nothing is lost.
 func (f *Reader) Next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(f.buf[f.seen:], '\n'); i >= 0 {
@@ -53,11 +53,11 @@ func (f *Reader) Next() ([]byte, error) {
 	}
 }
 
-// More tells whether there is something behind the last line already.
+// More reports whether bytes after the last line have been read already.
 func (f *Reader) More() bool { return f.begin < len(f.buf) }
 
-// take gives a line away: a long one with the memory that it stands in, unless
-// there is more behind it.
+// take returns a line that the caller may keep: a copy, or the buffer itself if the
+// line is long and nothing follows it.
 func (f *Reader) take(line []byte) []byte {
 	if f.begin == len(f.buf) && len(line) > readSize {
 		f.buf, f.begin, f.seen = nil, 0, 0
@@ -66,7 +66,7 @@ func (f *Reader) take(line []byte) []byte {
 	return bytes.Clone(line)
 }
 
-// drop gives back the memory of a long line.
+// drop shrinks the buffer after a long line.
 func (f *Reader) drop() {
 	if cap(f.buf) > 4*readSize && len(f.buf)-f.begin <= readSize {
 		f.buf = append(make([]byte, 0, readSize), f.buf[f.begin:]...)
@@ -74,7 +74,7 @@ func (f *Reader) drop() {
 	}
 }
 
-// fill reads more, into what is free at the end.
+// fill reads more into the free end of the buffer.
 func (f *Reader) fill() error {
 	if f.begin > 0 {
 		n := copy(f.buf, f.buf[f.begin:])
@@ -89,7 +89,7 @@ func (f *Reader) fill() error {
 	n, err := f.From.Read(f.buf[len(f.buf):cap(f.buf)])
 	f.buf = f.buf[:len(f.buf)+n]
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next read returns an error again
 	}
 	if err == nil {
 		err = io.ErrNoProgress

@@ -1,9 +1,0 @@
-# JSON where the parts in C are not to be had.
-import json
-
-scan = json.JSONDecoder(strict=False).scan_once
-escape, text = None, json.JSONEncoder(ensure_ascii=False).encode
-
-
-def encode(value, text=text):
-    return json.JSONEncoder(ensure_ascii=text is escape, allow_nan=False, separators=(",", ":")).encode(value)
