@@ -1,270 +1,52 @@
-//go:build linux
-
 package cgroup
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-func theView() view {
-	return view{
-		mounts: readText("/proc/self/mountinfo"), self: readText("/proc/self/cgroup"), read: readText,
-		writable: func(names ...string) error {
-			for _, name := range names {
-				if err := unix.Faccessat(unix.AT_FDCWD, name, unix.W_OK, unix.AT_EACCESS); err != nil {
-					return &fs.PathError{Op: "write", Path: filepath.Base(name), Err: err}
-				}
-			}
-			return nil
-		},
-		others: func(dir string) []int {
-			pids := processes(dir)
-			return slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() })
-		},
-	}
-}
-
-// processes lists those of a cgroup. One that this pid namespace does not have is 0.
-func processes(dir string) (pids []int) {
-	for _, word := range strings.Fields(readText(dir + "/cgroup.procs")) {
-		pid, _ := strconv.Atoi(word) // the kernel writes numbers
-		pids = append(pids, pid)
-	}
-	return pids
-}
-
-// A Parent is a prepared Place. Its methods may be called concurrently.
-type Parent struct {
-	dir   string
-	made  atomic.Int64
-	stem  string // of the names of what is made
-	keep  bool
-	ahead chan *Group // nil until the second is wanted, and without keep
-
-	mu       sync.Mutex
-	closed   bool
-	wanted   int
-	on       []string // controllers
-	removing sync.WaitGroup
-}
-
-// Open prepares the place: it moves this process out of the way, and removes
-// what killed processes have left there. Moving takes some milliseconds, in
-// which the kernel waits for all its CPUs. This process stays where it was moved
-// to. With ahead, some cgroups are kept ready from the second on.
-func (p Place) Open(ahead bool) (*Parent, error) {
-	stem, err := stemOf(os.Getpid())
-	if err != nil {
-		return nil, err
-	}
-	if p.Leave {
-		host := filepath.Join(p.Dir, hostPrefix+strings.TrimPrefix(stem, groupPrefix))
-		if err := os.Mkdir(host, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if err := write(host+"/cgroup.procs", "0"); err != nil {
-			return nil, err
-		}
-	}
-	parent := &Parent{dir: p.Dir, stem: stem, keep: ahead, on: strings.Fields(readText(p.Dir + "/cgroup.subtree_control"))}
-	parent.removing.Go(func() { sweep(p.Dir, stem) })
-	return parent, nil
-}
-
-// stemOf is how the names of what a process makes begin.
-func stemOf(pid int) (string, error) {
-	var ns unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/pid", &ns); err != nil {
-		return "", &fs.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
-	}
-	return fmt.Sprintf("%s%d-%d-%s", groupPrefix, ns.Ino, pid, startOf(pid)), nil
-}
-
-// startOf is when a process started, in ticks since the boot; "" when there is
-// none of that number.
-func startOf(pid int) string {
-	stat := readText(fmt.Sprintf("/proc/%d/stat", pid))
-	// Behind the name, which may have anything in it (proc_pid_stat(5)).
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return ""
-	}
-	return fields[19]
-}
-
-// sweep removes what processes have left that are no more. Whether one of
-// another pid namespace is, cannot be told.
-func sweep(dir, stem string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // nothing was left that can be seen
-	}
-	for _, e := range entries {
-		if name := e.Name(); e.IsDir() && abandoned(strings.Replace(name, hostPrefix, groupPrefix, 1), stem, startOf) {
-			_ = write(filepath.Join(dir, name, "cgroup.kill"), "1") // empty already is as good
-			_ = os.Remove(filepath.Join(dir, name))                 // the next sweep finds it again
-		}
-	}
-}
-
 // A Group is the cgroup of one sandbox. Its methods may be called concurrently,
-// but for Close, which comes last.
+// except that none may be called after Close.
 type Group struct {
 	parent      *Parent
 	path        string
 	dir         *os.File
 	controllers []string
-	events      *os.File // memory.events.local; nil: no limit to memory
-	limit       *os.File // memory.max, held so that no want of descriptors keeps it from being set again
+	events      *os.File // memory.events.local; nil without a memory limit
+	limit       *os.File // memory.max, kept open so that setting it cannot fail with EMFILE
+	closing     sync.Once
 }
 
-// kept is how many are made ahead: a burst of starts empties it, and each is
-// some tens of KiB of kernel memory.
-const kept = 2
-
-// New makes a cgroup, after it has turned on the controllers that it needs and
-// no others.
-func (p *Parent) New(s Settings) (*Group, error) {
-	g, err := p.take(s.Controllers())
-	if err != nil {
-		return nil, err
-	}
-	g.controllers = s.Controllers()
-	for _, f := range s.files() {
-		if err := g.write(f.name, f.value); err != nil {
-			return nil, errors.Join(err, g.Close())
-		}
-	}
-	if s.Memory > 0 {
-		if g.events, err = openPolled(g.path + "/memory.events.local"); err != nil {
-			return nil, errors.Join(err, g.Close())
-		}
-		if g.limit, err = os.OpenFile(g.path+"/memory.max", os.O_WRONLY, 0); err != nil {
-			return nil, errors.Join(err, g.Close())
-		}
-	}
-	return g, nil
-}
-
-func (p *Parent) take(controllers []string) (*Group, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, os.ErrClosed
-	}
-	for _, c := range controllers {
-		if slices.Contains(p.on, c) {
-			continue
-		}
-		// One at a time: a list fails whole, and does not say for which.
-		if err := write(p.dir+"/cgroup.subtree_control", "+"+c); err != nil {
-			return nil, err
-		}
-		p.on = append(p.on, c)
-	}
-	select {
-	case g := <-p.ahead: // blocks for ever when nil, so the default is taken
-		p.removing.Go(p.refill)
-		return g, nil
-	default:
-	}
-	if p.wanted++; p.keep && p.wanted == 2 {
-		p.ahead = make(chan *Group, kept)
-		p.removing.Go(p.refill)
-	}
-	return p.make()
-}
-
-// refill makes as many as there is room for.
-func (p *Parent) refill() {
-	for len(p.ahead) < kept {
-		g, err := p.make()
-		if err != nil {
-			return // New meets the same, and reports it
-		}
-		p.mu.Lock()
-		full := p.closed
-		if !full {
-			select {
-			case p.ahead <- g:
-			default:
-				full = true
-			}
-		}
-		p.mu.Unlock()
-		if full {
-			_ = g.remove() // empty
-			return
-		}
-	}
-}
-
-func (p *Parent) make() (*Group, error) {
-	g := &Group{parent: p}
-	for {
-		g.path = fmt.Sprintf("%s/%s-%d", p.dir, p.stem, p.made.Add(1))
-		err := os.Mkdir(g.path, 0o755)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrExist) { // another Parent's of this process
-			return nil, err
-		}
-	}
-	fd, err := unix.Open(g.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, errors.Join(&fs.PathError{Op: "open", Path: g.path, Err: err}, os.Remove(g.path))
-	}
-	g.dir = os.NewFile(uintptr(fd), g.path)
-	return g, nil
-}
-
-// Close removes what was made ahead, and waits until all that is being removed
-// is gone. Groups that are not closed stay.
-func (p *Parent) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	var errs []error
-	for p.ahead != nil && len(p.ahead) > 0 {
-		errs = append(errs, (<-p.ahead).remove())
-	}
-	p.removing.Wait()
-	return errors.Join(errs...)
-}
-
-// Dir is its directory, for CLONE_INTO_CGROUP.
+// Dir returns the cgroup's directory, for CLONE_INTO_CGROUP. It belongs to the Group
+// and is closed with it.
 func (g *Group) Dir() *os.File { return g.dir }
 
-// Kill kills every process in it, also those that are being forked.
+// Kill kills every process in the cgroup, including those being forked.
 func (g *Group) Kill() error { return g.write("cgroup.kill", "1") }
 
-// Unthrottle takes the limit to CPUs away, so that what has been killed can end: a
-// process that is out of its time waits for more before it goes.
+// Unthrottle removes the CPU limit so that killed processes end promptly: a process
+// that has used up its share waits for the next period before it exits.
 func (g *Group) Unthrottle() {
 	if slices.Contains(g.controllers, "cpu") {
-		_ = g.write("cpu.max", "max") // it takes longer without
+		_ = g.write("cpu.max", "max") // otherwise the end only takes longer
 	}
 }
 
-// Stat reads what it has used, as far as the controllers of its settings tell.
+// Stat reads the usage so far. It is zero where the controllers of the cgroup's
+// settings do not report it.
 func (g *Group) Stat() Stat {
 	return stat(g.controllers, func(name string) string { return readText(g.path + "/" + name) })
 }
 
-// SetMemory changes the limit to its memory, which it has had one of; 0 is none.
-// When the group has more than it may, the kernel kills, before this returns.
+// SetMemory changes the memory limit, in bytes, of a Group created with one; 0 removes
+// it. If the cgroup uses more than the new limit, the kernel kills before SetMemory
+// returns.
 func (g *Group) SetMemory(limit int64) error {
 	value := "max"
 	if limit > 0 {
@@ -274,9 +56,9 @@ func (g *Group) SetMemory(limit int64) error {
 	return err
 }
 
-// Short returns true when the kernel has killed a process for want of memory, or
-// slowed one down, since before, and false when the group is closed. Without a
-// limit to its memory it returns false at once.
+// Short blocks until the kernel has OOM-killed or slowed down a process since before,
+// and then returns true. It returns false once the Group is closed, and at once if the
+// Group has no memory limit.
 func (g *Group) Short(before Events) bool {
 	if g.events == nil {
 		return false
@@ -286,7 +68,7 @@ func (g *Group) Short(before Events) bool {
 		return false
 	}
 	found := false
-	// The poller wakes at each change of the file (kernfs_notify).
+	// The poller wakes up at each change of the file (kernfs_notify).
 	err = conn.Read(func(fd uintptr) bool {
 		var buf [512]byte
 		n, err := unix.Pread(int(fd), buf[:], 0)
@@ -297,21 +79,22 @@ func (g *Group) Short(before Events) bool {
 	return found && err == nil
 }
 
-// Close removes it, in the background, when its last process has ended, which
-// it kills. The group is not used afterwards.
-func (g *Group) Close() error {
-	var err error
-	for _, f := range []*os.File{g.events, g.limit} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
+// Close kills the cgroup's processes and removes it, in the background unless the
+// Parent is closed. Calling Close again does nothing.
+func (g *Group) Close() (err error) {
+	g.closing.Do(func() {
+		for _, f := range []*os.File{g.events, g.limit} {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
 		}
-	}
-	g.parent.removing.Go(func() { _ = g.remove() }) // what cannot be removed the next sweep finds
+		g.parent.background(func() { _ = g.remove() }) // on failure, a later process's Open tries again
+	})
 	return err
 }
 
-// remove waits for the last process to be gone: it leaves its cgroup only after
-// it can be waited for.
+// remove waits until the last process is gone: a process leaves its cgroup only after
+// it has become a zombie.
 func (g *Group) remove() error {
 	err := os.Remove(g.path)
 	if errors.Is(err, unix.EBUSY) {
@@ -323,7 +106,7 @@ func (g *Group) remove() error {
 	return errors.Join(err, g.dir.Close())
 }
 
-// emptied returns when no process is left.
+// emptied blocks until no process is left.
 func (g *Group) emptied() error {
 	f, err := openPolled(g.path + "/cgroup.events")
 	if err != nil {
@@ -343,7 +126,7 @@ func (g *Group) emptied() error {
 
 func (g *Group) write(name, value string) error { return write(g.path+"/"+name, value) }
 
-// write does it in one call, as the kernel wants it, and does not make a file.
+// write writes value in one call, as the kernel requires, and does not create a file.
 func write(name, value string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -353,7 +136,7 @@ func write(name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// openPolled opens a file whose changes the runtime's poller reports.
+// openPolled opens a file so that the runtime's poller reports its changes.
 func openPolled(name string) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
