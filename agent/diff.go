@@ -9,20 +9,20 @@ import (
 const (
 	diffContext = 3        // unchanged lines shown around a change
 	maxDiff     = 16 << 10 // bytes of a diff that are shown
-	// maxEdits bounds the search for the shortest diff, whose memory grows with
-	// its square; beyond, one block replaces another.
+	// maxEdits bounds the search for the shortest diff, whose memory grows with the
+	// square of the edits. Beyond it, the diff replaces one block by another.
 	maxEdits = 1000
 )
 
-// change replaces lines a1 to a2 of one text by b1 to b2 of another.
+// change replaces lines a1 to a2 of one text with b1 to b2 of another.
 type change struct{ a1, a2, b1, b2 int }
 
-// diff shows in the unified format, without names, how one text becomes another.
+// diff returns a unified diff of two texts, without file names.
 func diff(old, new []byte) string {
 	a, b := splitLines(old), splitLines(new)
 	var out strings.Builder
 	for rest := changes(a, b); len(rest) > 0; {
-		n := 1 // changes that share context stand in one hunk
+		n := 1 // changes that share context belong to one hunk
 		for n < len(rest) && rest[n].a1-rest[n-1].a2 <= 2*diffContext {
 			n++
 		}
@@ -56,8 +56,8 @@ func hunk(out *strings.Builder, a, b [][]byte, changes []change) {
 	lines(out, ' ', a[at:a2])
 }
 
-// span is how a hunk names its lines: the first and how many, or the line that
-// nothing follows.
+// span names the lines of a hunk: the first and their number, or for no lines, the line
+// before them.
 func span(from, to int) string {
 	switch to - from {
 	case 0:
@@ -71,7 +71,7 @@ func span(from, to int) string {
 func lines(out *strings.Builder, mark byte, lines [][]byte) {
 	for _, l := range lines {
 		if out.Len() > maxDiff {
-			return // more is not shown
+			return // diff cuts the rest
 		}
 		out.WriteByte(mark)
 		out.Write(l)
@@ -81,7 +81,7 @@ func lines(out *strings.Builder, mark byte, lines [][]byte) {
 	}
 }
 
-// changes is the shortest way from a to b, by the algorithm of Myers ("An
+// changes returns the shortest list of changes from a to b, by Myers' algorithm ("An
 // O(ND) Difference Algorithm and Its Variations", 1986).
 func changes(a, b [][]byte) []change {
 	start := 0
@@ -100,9 +100,17 @@ func changes(a, b [][]byte) []change {
 		}
 		return []change{{start, start + n, start, start + m}}
 	}
-	// Back from the end: before each edit stood the diagonal that led to it.
-	var back []change
-	x, y := n, m
+	back := backtrack(trace, n, m)
+	out := make([]change, len(back))
+	for i, c := range back {
+		out[len(back)-1-i] = change{c.a1 + start, c.a2 + start, c.b1 + start, c.b2 + start}
+	}
+	return out
+}
+
+// backtrack follows a trace of furthest from the end to the start, edit by edit, and
+// returns the changes in reverse.
+func backtrack(trace [][]int, x, y int) (back []change) {
 	for d := len(trace) - 1; d > 0; d-- {
 		v, k := trace[d-1], x-y
 		down := k == -d || k != d && v[d-1+k-1+1] < v[d-1+k+1+1]
@@ -123,15 +131,11 @@ func changes(a, b [][]byte) []change {
 		}
 		x, y = px, py
 	}
-	out := make([]change, len(back))
-	for i, c := range back {
-		out[len(back)-1-i] = change{c.a1 + start, c.a2 + start, c.b1 + start, c.b2 + start}
-	}
-	return out
+	return back
 }
 
-// furthest is, for each number of edits d, how far each diagonal k gets: at
-// index d+k+1. nil when it takes more than maxEdits.
+// furthest returns, for each number of edits d, how far each diagonal k reaches, at index
+// d+k+1. It returns nil if more than maxEdits are needed.
 func furthest(a, b [][]byte) (trace [][]int) {
 	for d := 0; d <= min(len(a)+len(b), maxEdits); d++ {
 		v := make([]int, 2*d+3)

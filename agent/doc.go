@@ -1,5 +1,5 @@
-// Package agent gives a language model hands in one sandbox: six tools with
-// typed input and text for an answer, and a shell that restarts.
+// Package agent gives a language model tools in one sandbox: six tools with typed input
+// and text as the answer, and a shell that restarts its sandbox.
 //
 //	box, err := eng.Start(ctx, engine.Spec{Keep: true})
 //	if err != nil {
@@ -12,18 +12,16 @@
 //	}
 //	text, err := tools.Shell(ctx, agent.ShellInput{Command: "ls | wc -l"})
 //
-// Everything is done inside, as the sandbox's user, by programs that any Linux
-// file tree has: a POSIX sh with head, cat, mkdir, mv, rm, chmod, stat and
-// readlink, those of busybox included. No path is ever opened on the host, so a
-// symbolic link leads nowhere that the sandbox itself cannot go, and what a file
-// tool reports is worth as much as any other word of the guest. Paths reach the
-// programs as arguments, never as text of a script.
+// The tools work inside the sandbox, as its user, with programs that any Linux file tree
+// has: a POSIX sh, head, cat, mkdir, mv, rm, chmod, stat and readlink; those of busybox
+// will do. They never open a path on the host, so a symbolic link cannot lead out of the
+// sandbox. Treat what a file tool reports like any other output of the guest. Paths
+// reach the programs as arguments, never as text of a script.
 //
-// Some paths of a workspace are protected: names such as .git/hooks, .vscode and
-// .npmrc, which programs outside would obey, are read-only, also where nothing
-// is yet. ListFiles leaves out what only keeps such a name free, though a command
-// sees it.
+// Some paths of a workspace are protected: names such as .git/hooks, .vscode and .npmrc,
+// which programs outside would obey, are read-only even if they do not exist. A
+// placeholder keeps such a name; ListFiles hides it, but commands can see it.
 //
-// An error of a tool is a sentence that a model can act on. A program that
-// fails is no error: its answer says how it ended.
+// The error of a tool is a sentence that a model can act on. A program that fails is not
+// an error: the answer says how it ended.
 package agent

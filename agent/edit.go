@@ -14,12 +14,12 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// Mode is the permission bits of a file, at most 0o777. 0 keeps those of a file
-// that exists, and means 0o644 for a new one. In JSON it is a string of octal
-// digits ("0755") or a number, whose bits they are (493).
+// Mode is the permission bits of a file, at most 0o777. 0 keeps those of an existing file
+// and stands for 0o644 for a new one. In JSON it is a string of octal digits ("0755") or
+// a decimal number (493).
 type Mode uint32
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON accepts either form. The error wraps engine.ErrInvalid.
 func (m *Mode) UnmarshalJSON(b []byte) error {
 	var s string
 	base := 10
@@ -28,56 +28,55 @@ func (m *Mode) UnmarshalJSON(b []byte) error {
 	}
 	n, err := strconv.ParseUint(string(b), base, 32)
 	if err != nil || n > 0o777 {
-		return invalid(`mode %s: write octal digits in a string, "0755"`, b)
+		return invalid(`mode %s: write a string of octal digits, "0755"`, b)
 	}
 	*m = Mode(n)
 	return nil
 }
 
-// WriteInput is what Tools.WriteFile takes.
+// WriteInput is the input of Tools.WriteFile.
 type WriteInput struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
-	Mode    Mode   `json:"mode,omitempty"`
+	Path    string `json:"path"`           // absolute, or relative to where commands start
+	Content string `json:"content"`        // the whole file, at most Options.File bytes; may be ""
+	Mode    Mode   `json:"mode,omitempty"` // of the file; 0 keeps it, or stands for 0o644
 }
 
-// PatchInput is what Tools.PatchFile takes.
+// PatchInput is the input of Tools.PatchFile.
 type PatchInput struct {
-	Path string `json:"path"`
-	// FromLine to ToLine are replaced, counted from 1, both included. With
-	// ToLine one less than FromLine, Content is put before FromLine, which may
-	// then be one more than the file has.
-	FromLine int    `json:"from_line"`
-	ToLine   int    `json:"to_line"`
-	Content  string `json:"content"`        // whole lines; the last may lack its newline; "" deletes
-	Mode     Mode   `json:"mode,omitempty"` // of the file; 0 keeps it
-	// FirstLineIndent spaces, at most 256, are put before the first line of
-	// Content, which then must not begin with white space of its own.
+	Path string `json:"path"` // absolute, or relative to where commands start
+	// FromLine is the first line to replace, counted from 1. To insert, it may be one
+	// more than the file has.
+	FromLine int `json:"from_line"`
+	// ToLine is the last line to replace. FromLine - 1 inserts Content before FromLine.
+	ToLine  int    `json:"to_line"`
+	Content string `json:"content"`        // whole lines; the last may lack its newline; "" deletes
+	Mode    Mode   `json:"mode,omitempty"` // of the file; 0 keeps it
+	// FirstLineIndent is the number of spaces to put before the first line of Content, 0
+	// to 256. If it is not 0, that line must not begin with white space.
 	FirstLineIndent int `json:"first_line_indent,omitempty"`
 }
 
 const maxIndent = 256
 
-// WriteFile makes a file, with its parents, or replaces it as a whole, and says
-// "Wrote N bytes to PATH". Where text is replaced by other text the changes
-// follow, as a unified diff without names. A symbolic link stays, and what it
-// leads to is written.
+// WriteFile creates a file and its parent directories, or replaces a file as a whole. It
+// returns "Wrote N bytes to PATH" and, if text was replaced by other text, a unified diff
+// without file names. It writes through a symbolic link to its target.
 func (t *Tools) WriteFile(ctx context.Context, in WriteInput) (string, error) {
 	old, err := t.locked(ctx, func() ([]byte, error) { return t.write(ctx, in.Path, []byte(in.Content), in.Mode) })
 	if err != nil {
 		return "", &engine.Error{Op: "write file", Path: in.Path, Err: err}
 	}
 	text := fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.Path)
-	whole := len(old) < int(t.o.File) // or what is shown would not be all of it
+	whole := len(old) < int(t.o.File) // otherwise the diff would be incomplete
 	if new := []byte(in.Content); len(old) > 0 && whole && isText(old) && isText(new) && !bytes.Equal(old, new) {
 		text += "\n" + diff(old, new)
 	}
 	return text, nil
 }
 
-// PatchFile replaces or inserts lines of a text file, and shows what changed, as
-// a unified diff without names. A file that ends in a newline, or does not,
-// keeps doing so; an empty one ends as Content does.
+// PatchFile replaces, inserts or deletes lines of a text file and returns a unified diff
+// without file names. Whether the file ends in a newline does not change, except that an
+// empty file ends as Content does.
 func (t *Tools) PatchFile(ctx context.Context, in PatchInput) (string, error) {
 	var changes string
 	_, err := t.locked(ctx, func() ([]byte, error) {
@@ -115,26 +114,26 @@ func (t *Tools) locked(ctx context.Context, change func() ([]byte, error)) ([]by
 	return change()
 }
 
-// indented is the content with its indent. A model that gives both an indent
-// and white space has miscounted one of them.
+// indented returns Content with its indent. It refuses an indent together with leading
+// white space: a model that gives both has miscounted one of them.
 func (in PatchInput) indented() (string, error) {
 	n := in.FirstLineIndent
 	first, _ := utf8.DecodeRuneInString(in.Content)
 	switch {
 	case n < 0 || n > maxIndent:
-		return "", invalid("first_line_indent %d: 0 to %d", n, maxIndent)
+		return "", invalid("first_line_indent %d: want 0 to %d", n, maxIndent)
 	case n == 0:
 		return in.Content, nil
 	case in.Content == "":
 		return "", invalid("first_line_indent without content")
 	case unicode.IsSpace(first):
-		return "", invalid("first_line_indent %d, but content begins with white space: give one or the other", n)
+		return "", invalid("first_line_indent %d, but content begins with white space: use only one of them", n)
 	}
 	return strings.Repeat(" ", n) + in.Content, nil
 }
 
-// apply is the file after the patch.
-func (in PatchInput) apply(old []byte, content string) ([]byte, error) {
+// validate checks the patch against a file and returns the file's lines.
+func (in PatchInput) validate(old []byte, content string) ([][]byte, error) {
 	if !isText(old) {
 		return nil, errors.New("is not UTF-8 text")
 	}
@@ -146,15 +145,24 @@ func (in PatchInput) apply(old []byte, content string) ([]byte, error) {
 	case in.FromLine < 1 || in.FromLine > len(lines)+1:
 		return nil, invalid("from_line %d: the file has %d lines", in.FromLine, len(lines))
 	case in.ToLine < in.FromLine-1:
-		return nil, invalid("to_line %d: before from_line %d; one less inserts", in.ToLine, in.FromLine)
+		return nil, invalid("to_line %d is before from_line %d; to insert, use from_line - 1", in.ToLine, in.FromLine)
 	case in.ToLine > len(lines):
 		return nil, invalid("to_line %d: the file has %d lines", in.ToLine, len(lines))
+	}
+	return lines, nil
+}
+
+// apply returns the file after the patch.
+func (in PatchInput) apply(old []byte, content string) ([]byte, error) {
+	lines, err := in.validate(old, content)
+	if err != nil {
+		return nil, err
 	}
 	if len(old) == 0 {
 		return []byte(content), nil
 	}
 	var b bytes.Buffer
-	whole := func(text []byte) { // lines, each with its newline
+	whole := func(text []byte) { // adds a missing newline
 		b.Write(text)
 		if len(text) > 0 && text[len(text)-1] != '\n' {
 			b.WriteByte('\n')

@@ -10,17 +10,17 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// readScript looks before it opens, since opening a FIFO would wait for a
-// writer, and opening a device may do anything. What is swapped in between ends
-// at Options.FileTimeout. What seems to be missing may be out of reach: stat
-// tells.
+// readScript checks the type before it opens: opening a FIFO would wait for a writer, and
+// opening a device may do anything. If the file is swapped in between,
+// Options.FileTimeout ends the wait. A file that seems missing may be inaccessible: stat
+// reports which.
 const readScript = `[ -d "$1" ] && exit 81
 [ -e "$1" ] || { stat -L "$1" >/dev/null && exit 80; exit 1; }
 [ -f "$1" ] || exit 82
 [ -r "$1" ] || exit 83
 exec head -c "$2" "$1"`
 
-// read is up to max bytes of a file, and whether it has more.
+// read returns up to max bytes of a file and reports whether it has more.
 func (t *Tools) read(ctx context.Context, name string, max int) (content []byte, more bool, err error) {
 	at, err := inside(name)
 	if err != nil {
@@ -33,15 +33,15 @@ func (t *Tools) read(ctx context.Context, name string, max int) (content []byte,
 	return content, false, t.protected(name, err, fs.ErrNotExist)
 }
 
-// work runs one of our scripts on files. What it prints is kept up to max bytes.
+// work runs one of our scripts on files and returns its output, at most max bytes.
 func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, args ...string) ([]byte, error) {
 	cmd := t.script(ctx, script, args...)
 	cmd.Wall = t.o.FileTimeout
-	cmd.Env = []string{"LC_ALL=C"} // the order of names, and messages
+	cmd.Env = []string{"LC_ALL=C"} // fixes the order of names, and messages for whyFailed
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
-	out := &limited{room: max}
+	out := &limited{max: max}
 	cmd.Stdout = out
 	res, err := cmd.Run()
 	switch {
@@ -52,7 +52,7 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 	case res.Outcome == engine.OK:
 		return out.buf, nil
 	case res.Outcome == engine.Timeout:
-		return nil, fmt.Errorf("no end of it after %s s: is it a FIFO or a device?", asSeconds(cmd.Wall))
+		return nil, fmt.Errorf("no end of it after %s s: it may be a FIFO or a device", asSeconds(cmd.Wall))
 	case res.Outcome == engine.Canceled:
 		return nil, context.Canceled
 	case res.Outcome == engine.Lost:
@@ -64,7 +64,7 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 	return nil, whyFailed(string(res.Stderr), res.ExitCode)
 }
 
-// ReadFileBytes is the content of a regular file, of up to Options.File bytes.
+// ReadFileBytes returns the content of a regular file of at most Options.File bytes.
 func (t *Tools) ReadFileBytes(ctx context.Context, path string) ([]byte, error) {
 	b, err := t.readWhole(ctx, path)
 	if err != nil {
@@ -76,18 +76,17 @@ func (t *Tools) ReadFileBytes(ctx context.Context, path string) ([]byte, error) 
 func (t *Tools) readWhole(ctx context.Context, path string) ([]byte, error) {
 	b, more, err := t.read(ctx, path, int(t.o.File))
 	if err == nil && more {
-		err = fmt.Errorf("is larger than %v: read a part of it by a command", t.o.File)
+		err = fmt.Errorf("is larger than %v: read a part of it with a command", t.o.File)
 	}
 	return b, err
 }
 
-// writeScript prints "new" or "old", and after "old" what the file held, before
-// it replaces that: in full or not at all, by a rename. It writes through a
-// symbolic link to where that leads inside, so the link stays one. A file that
-// may not be written is refused, though a rename would do. The name of the
-// temporary file cannot be guessed, and is not followed (set -C is O_EXCL). Only
-// bits to execute need chmod, which a sandbox without namespaces refuses: a file
-// that has them is written in its place there.
+// writeScript prints "new", or "old" and the old content, and then replaces the file
+// atomically by a rename. It resolves a symbolic link inside and keeps the link. It
+// refuses a file that is not writable, although a rename would succeed. The name of the
+// temporary file cannot be guessed, and set -C (O_EXCL) does not follow it. Only
+// execute bits need chmod, which a sandbox without namespaces refuses; there, a file
+// that has them is overwritten in place.
 const writeScript = `umask 022
 file=$1 mode=$2 temp=$3 max=$4 kept=
 if [ -L "$file" ]; then
@@ -125,11 +124,11 @@ mv -f "$temp" "$file" || { rm -f "$temp"; exit 1; }`
 
 const tempPrefix = ".write-"
 
-// write replaces or makes a file, and returns what it held; old is nil for a
-// new one. Whoever calls it holds t.edits.
+// write creates or replaces a file and returns its old content, nil for a new file. The
+// caller holds t.edits.
 func (t *Tools) write(ctx context.Context, name string, content []byte, mode Mode) (old []byte, err error) {
 	if len(content) > int(t.o.File) {
-		return nil, fmt.Errorf("content of %d bytes: at most %v are written", len(content), t.o.File)
+		return nil, fmt.Errorf("content has %d bytes: at most %v can be written", len(content), t.o.File)
 	}
 	if mode > 0o777 {
 		return nil, invalid("mode %#o: permission bits only", uint32(mode))
@@ -143,7 +142,8 @@ func (t *Tools) write(ctx context.Context, name string, content []byte, mode Mod
 		bits = fmt.Sprintf("%04o", uint32(mode))
 	}
 	max := int(t.o.File)
-	out, err := t.work(ctx, content, max+len("old\n"), writeScript, at, bits, tempPrefix+unguessable(), strconv.Itoa(max))
+	out, err := t.work(ctx, content, max+len("old\n"), writeScript,
+		at, bits, tempPrefix+unguessable(), strconv.Itoa(max))
 	if err != nil {
 		return nil, t.protected(name, err, readOnly)
 	}
@@ -153,7 +153,7 @@ func (t *Tools) write(ctx context.Context, name string, content []byte, mode Mod
 	return nil, nil
 }
 
-// lock keeps other changes of files away until unlock.
+// lock excludes other changes of files until unlock is called.
 func (t *Tools) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case t.edits <- struct{}{}:

@@ -13,18 +13,17 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// ListInput is what Tools.ListFiles takes.
+// ListInput is the input of Tools.ListFiles.
 type ListInput struct {
-	Path string `json:"path,omitempty"` // "" is where commands start
+	Path string `json:"path,omitempty"` // absolute, or relative to where commands start; "" is that directory
 }
 
-// maxEntries bounds what is listed of a directory.
+// maxEntries bounds how many entries of a directory are listed.
 const maxEntries = 1000
 
-// listScript prints where the directory really is, and a record for each entry.
-// A name cannot have a slash, so "/\n" ends a record, whatever else is in the
-// name, and "//\n" a path. Programs are given 200
-// names at a time, as there is a limit to arguments.
+// listScript prints the directory's real path and a record for each entry. A name cannot
+// contain a slash, so "/\n" ends a record whatever the name contains, and "//\n" ends a
+// path. stat gets 200 names at a time, since arguments are limited.
 const listScript = `[ -e "$1" ] || { stat -L "$1" >/dev/null && exit 80; exit 1; }
 [ -d "$1" ] || exit 84
 [ -r "$1" ] && [ -x "$1" ] || exit 83
@@ -50,13 +49,13 @@ type entry struct {
 
 func (e entry) dir() bool { return strings.HasPrefix(e.mode, "d") }
 
-// ListFiles lists a directory, not what is below: permissions, size in bytes,
-// time of change in UTC and name. Directories come first, their names end in a
-// slash. A name with characters that do not print stands in quotes. Of a large
-// directory it lists 1000 entries and says "...[truncated]". What the sandbox
-// has put there to protect the workspace is left out, as long as it is empty.
+// ListFiles lists a directory without its subdirectories' contents: permissions, size in
+// bytes, modification time in UTC and name. Directories come first and their names end in
+// a slash. Names with unprintable characters are quoted. A list of more than 1000 entries
+// is cut and ends in "...[truncated]". Empty placeholders of protected paths are left
+// out.
 func (t *Tools) ListFiles(ctx context.Context, in ListInput) (string, error) {
-	text, err := t.listFiles(ctx, orDefault(in.Path, "."))
+	text, err := t.listFiles(ctx, cmp.Or(in.Path, "."))
 	if err != nil {
 		return "", &engine.Error{Op: "list files", Path: in.Path, Err: err}
 	}
@@ -68,7 +67,8 @@ func (t *Tools) listFiles(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := t.work(ctx, nil, int(engine.MiB), listScript, at, strconv.Itoa(maxEntries+1+len(t.placeholders)))
+	most := strconv.Itoa(maxEntries + 1 + len(t.placeholders))
+	out, err := t.work(ctx, nil, int(engine.MiB), listScript, at, most)
 	if err != nil {
 		return "", err
 	}
@@ -87,6 +87,11 @@ func (t *Tools) listFiles(ctx context.Context, name string) (string, error) {
 	if len(entries) > maxEntries {
 		entries, more = entries[:maxEntries], "\n"+truncated
 	}
+	return format(entries) + more, nil
+}
+
+// format sorts entries, directories first, and returns a line for each.
+func format(entries []entry) string {
 	slices.SortFunc(entries, func(a, b entry) int {
 		if a.dir() != b.dir() {
 			if a.dir() {
@@ -102,7 +107,7 @@ func (t *Tools) listFiles(ctx context.Context, name string) (string, error) {
 	}
 	lines := make([]string, len(entries))
 	for i, e := range entries {
-		shown := e.name // in quotes where more than a quote or a backslash has to be escaped
+		shown := e.name // quoted if more than quotes and backslashes must be escaped
 		if q := strconv.Quote(shown); q[1:len(q)-1] != strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(shown) {
 			shown = q
 		}
@@ -111,12 +116,12 @@ func (t *Tools) listFiles(ctx context.Context, name string) (string, error) {
 		}
 		lines[i] = fmt.Sprintf("%s %*d %s %s", e.mode, width, e.size, e.mtime.UTC().Format("2006-01-02 15:04"), shown)
 	}
-	return strings.Join(lines, "\n") + more, nil
+	return strings.Join(lines, "\n")
 }
 
-var errListing = errors.New("what was listed inside makes no sense")
+var errListing = errors.New("the listing from the sandbox makes no sense")
 
-// parseEntries reads what listScript prints.
+// parseEntries parses the records that listScript prints.
 func parseEntries(s string) (entries []entry, err error) {
 	for s != "" {
 		record, rest, ok := strings.Cut(s, " ./")

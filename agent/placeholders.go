@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// filledScript prints which of its arguments, directories, have something in
-// them, counted from 0. It only lists: what is in there may not be reachable.
+// filledScript prints the indexes, from 0, of those of its arguments, directories, that
+// are not empty. It only lists them: the entries may be inaccessible.
 const filledScript = `n=0
 for dir; do
 	for at in "$dir"/* "$dir"/.[!.]* "$dir"/..?*; do
@@ -24,9 +24,9 @@ for dir; do
 	n=$((n+1))
 done`
 
-// withoutPlaceholders leaves out of a directory's entries what the sandbox has
-// put there to protect the workspace; see engine.Plan.Placeholders. What has
-// been put into one since is somebody's, so that one stays.
+// withoutPlaceholders removes the placeholders of protected paths from a directory's
+// entries; see engine.Plan.Placeholders. It keeps a placeholder that is no longer empty,
+// since somebody uses it.
 func (t *Tools) withoutPlaceholders(ctx context.Context, dir string, entries []entry) ([]entry, error) {
 	hidden := make(map[string]bool)
 	var dirs []string
@@ -37,7 +37,7 @@ func (t *Tools) withoutPlaceholders(ctx context.Context, dir string, entries []e
 		case e.dir():
 			dirs = append(dirs, at)
 			hidden[e.name] = true
-		case e.size <= int64(len(".\n")): // all that one may hold
+		case e.size <= int64(len(".\n")): // the most that a placeholder file holds
 			hidden[e.name] = true
 		}
 	}
@@ -55,8 +55,8 @@ func (t *Tools) withoutPlaceholders(ctx context.Context, dir string, entries []e
 	return slices.DeleteFunc(entries, func(e entry) bool { return hidden[e.name] }), nil
 }
 
-// protected makes of what a script found at a placeholder what it means: there
-// is no such file, and none can be made.
+// protected replaces the error that a script reports for a placeholder with its meaning:
+// the file does not exist, and cannot be created.
 func (t *Tools) protected(name string, err, meaning error) error {
 	if !path.IsAbs(name) {
 		name = path.Join(t.box.Plan().Dir, name)

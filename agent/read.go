@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,22 +13,22 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// ReadInput is what Tools.ReadFile takes.
+// ReadInput is the input of Tools.ReadFile.
 type ReadInput struct {
-	Path        string `json:"path"`
-	MaxChars    int    `json:"max_chars,omitempty"`     // of the answer; 0 means 32768
-	BinaryAsHex *bool  `json:"binary_as_hex,omitempty"` // false refuses what is not text; nil is true
-	StartLine   int    `json:"start_line,omitempty"`    // the first line wanted, from 1; 0 is the first
-	EndLine     int    `json:"end_line,omitempty"`      // the last line wanted; 0 is the last
-	LineNumbers bool   `json:"line_numbers,omitempty"`  // each line begins with L<n>│, after which it stands exactly
+	Path        string `json:"path"`                    // absolute, or relative to where commands start
+	MaxChars    int    `json:"max_chars,omitempty"`     // most characters of the answer; 0 is 32768
+	BinaryAsHex *bool  `json:"binary_as_hex,omitempty"` // false refuses files that are not text; nil is true
+	StartLine   int    `json:"start_line,omitempty"`    // the first line, counted from 1; 0 is the first
+	EndLine     int    `json:"end_line,omitempty"`      // the last line, included; 0 is the last
+	LineNumbers bool   `json:"line_numbers,omitempty"`  // put L<n>│ before each line
 }
 
 const defaultChars = 32768
 
-// ReadFile is the text of a regular file or of some of its lines, exactly; what
-// does not fit ends in "...[truncated]". What is not UTF-8, or has NUL bytes,
-// comes as hexadecimal digits after "[binary as hex] ". Without lines asked for,
-// files may be of any size; else of up to Options.File.
+// ReadFile returns the exact text of a regular file or of some of its lines. Longer text
+// is cut and ends in "...[truncated]". A file that is not UTF-8 or contains NUL bytes is
+// returned in hexadecimal after "[binary as hex] ". The file may have any size, but at
+// most Options.File if lines are selected.
 func (t *Tools) ReadFile(ctx context.Context, in ReadInput) (string, error) {
 	text, err := t.readFile(ctx, in)
 	if err != nil {
@@ -37,15 +38,10 @@ func (t *Tools) ReadFile(ctx context.Context, in ReadInput) (string, error) {
 }
 
 func (t *Tools) readFile(ctx context.Context, in ReadInput) (string, error) {
-	chars := orDefault(in.MaxChars, defaultChars)
-	switch {
-	case chars < 0:
-		return "", invalid("max_chars %d: negative", chars)
-	case in.StartLine < 0 || in.EndLine < 0:
-		return "", invalid("lines are counted from 1")
-	case in.EndLine != 0 && in.EndLine < in.StartLine:
-		return "", invalid("end_line %d: before start_line %d", in.EndLine, in.StartLine)
+	if err := in.validate(); err != nil {
+		return "", err
 	}
+	chars := cmp.Or(in.MaxChars, defaultChars)
 	lines := in.StartLine != 0 || in.EndLine != 0
 	var content []byte
 	var more bool
@@ -66,7 +62,7 @@ func (t *Tools) readFile(ctx context.Context, in ReadInput) (string, error) {
 	case lines:
 		return "", errors.New("is not text, so it has no lines")
 	case !hexed:
-		return "", errors.New("is not text; with binary_as_hex its bytes can be read")
+		return "", errors.New("is not text; set binary_as_hex to read its bytes")
 	default:
 		return "[binary as hex] " + cut(hex.EncodeToString(content), chars, more), nil
 	}
@@ -85,6 +81,18 @@ func (t *Tools) readFile(ctx context.Context, in ReadInput) (string, error) {
 	return pick(all[first-1:last], first, in.LineNumbers, chars, more), nil
 }
 
+func (in ReadInput) validate() error {
+	switch {
+	case in.MaxChars < 0:
+		return invalid("max_chars %d is negative", in.MaxChars)
+	case in.StartLine < 0 || in.EndLine < 0:
+		return invalid("lines are counted from 1")
+	case in.EndLine != 0 && in.EndLine < in.StartLine:
+		return invalid("end_line %d is before start_line %d", in.EndLine, in.StartLine)
+	}
+	return nil
+}
+
 // pick joins lines up to a number of characters.
 func pick(lines [][]byte, number int, numbers bool, chars int, more bool) string {
 	var b strings.Builder
@@ -95,7 +103,7 @@ func pick(lines [][]byte, number int, numbers bool, chars int, more bool) string
 		}
 		n := utf8.RuneCountInString(prefix)
 		if chars <= n && chars < n+utf8.RuneCount(line) {
-			return b.String() + truncated // a number alone tells nothing
+			return b.String() + truncated // a number without text is useless
 		}
 		b.WriteString(prefix)
 		chars -= n
@@ -111,7 +119,7 @@ func pick(lines [][]byte, number int, numbers bool, chars int, more bool) string
 	return b.String()
 }
 
-// cut shortens s to a number of characters, and says so if there was more.
+// cut shortens s to a number of characters, and marks it as truncated if there is more.
 func cut(s string, chars int, more bool) string {
 	n := 0
 	for i := range s {

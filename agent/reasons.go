@@ -9,14 +9,17 @@ import (
 	"syscall"
 )
 
-// reason is why a file could not be worked on, in words for a model. It is
-// several errors to errors.Is.
+// reason says, in words for a model, why a file operation failed. errors.Is matches
+// several errors.
 type reason struct {
 	text string
 	is   []error
 }
 
-func (r *reason) Error() string   { return r.text }
+// Error returns the text for a model.
+func (r *reason) Error() string { return r.text }
+
+// Unwrap returns the errors that it matches.
 func (r *reason) Unwrap() []error { return r.is }
 
 func because(text string, is ...error) error { return &reason{text, is} }
@@ -27,27 +30,27 @@ var (
 	parentNone  = because("a parent is not a directory", syscall.ENOTDIR)
 )
 
-// findings are the exit codes by which our scripts say what they found.
+// findings maps the exit codes of our scripts to errors.
 var findings = map[int]error{
 	80: fs.ErrNotExist,
 	81: isDirectory,
 	82: errors.New("is not a regular file"),
 	83: fs.ErrPermission,
 	84: because("is not a directory", syscall.ENOTDIR),
-	85: errors.New("has too many levels of symbolic links, or one that leads nowhere"),
+	85: errors.New("has too many levels of symbolic links, or a dangling one"),
 }
 
-// reasons are by what programs say at the end of a line, in lower case. What
-// they say before that names our script and its temporary files.
+// reasons maps the end of a program's error message, in lower case, to an error. The
+// beginning names our script and its temporary files.
 var reasons = map[string]error{
 	"read-only file system":             readOnly,
 	"permission denied":                 fs.ErrPermission,
 	"operation not permitted":           because("operation not permitted", syscall.EPERM),
 	"no space left on device":           because("no space left", syscall.ENOSPC),
 	"disk quota exceeded":               because("no space left", syscall.EDQUOT),
-	"file too large":                    because("larger than files may be", syscall.EFBIG),
+	"file too large":                    because("exceeds the size limit for files", syscall.EFBIG),
 	"not a directory":                   parentNone,
-	"file exists":                       parentNone, // of mkdir -p, which takes a directory that exists
+	"file exists":                       parentNone, // from mkdir -p, which accepts an existing directory
 	"is a directory":                    isDirectory,
 	"file name too long":                because("a name in it is too long", syscall.ENAMETOOLONG),
 	"filename too long":                 because("a name in it is too long", syscall.ENAMETOOLONG),
@@ -57,10 +60,10 @@ var reasons = map[string]error{
 	"too many levels of symbolic links": findings[85],
 }
 
-// scriptLine is how shells begin what they say of our scripts.
+// scriptLine matches the beginning of shells' messages about our scripts.
 var scriptLine = regexp.MustCompile(`^\S*sh:(?: line)? ?\d+: `)
 
-// whyFailed makes an error of what a script that failed has written.
+// whyFailed turns the error output of a failed script into an error.
 func whyFailed(stderr string, code int) error {
 	said := strings.TrimSpace(strings.ToValidUTF8(stderr, "\uFFFD"))
 	said = scriptLine.ReplaceAllString(said[strings.LastIndexByte(said, '\n')+1:], "")
@@ -68,7 +71,7 @@ func whyFailed(stderr string, code int) error {
 	if err := reasons[strings.ToLower(strings.TrimSpace(last))]; err != nil {
 		return err
 	}
-	first, _, _ := strings.Cut(said, ": ") // zsh has it before the name
+	first, _, _ := strings.Cut(said, ": ") // zsh puts the reason before the name
 	if err := reasons[strings.ToLower(first)]; err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,42 +14,41 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// ShellInput is what Tools.Shell takes.
+// ShellInput is the input of Tools.Shell.
 type ShellInput struct {
-	Command string  `json:"command"`
-	Timeout float64 `json:"timeout,omitempty"` // seconds; 0 means Options.Timeout
-	Cwd     string  `json:"cwd,omitempty"`     // relative to where commands of the sandbox start
-	Stdin   string  `json:"stdin,omitempty"`   // "" is nothing to read
+	Command string  `json:"command"`           // at most 131,071 bytes
+	Timeout float64 `json:"timeout,omitempty"` // seconds, at most Options.MaxTimeout; 0 is Options.Timeout
+	Cwd     string  `json:"cwd,omitempty"`     // absolute, or relative to where commands start; "" is there
+	Stdin   string  `json:"stdin,omitempty"`   // the command's standard input
 	Shell   string  `json:"shell,omitempty"`   // one of Tools.Shells; "" is the first
 }
 
-// PythonInput is what Tools.RunPython takes; its fields are those of ShellInput.
+// PythonInput is the input of Tools.RunPython.
 type PythonInput struct {
-	Code    string  `json:"code"`
-	Cwd     string  `json:"cwd,omitempty"`
-	Timeout float64 `json:"timeout,omitempty"`
-	Stdin   string  `json:"stdin,omitempty"`
+	Code    string  `json:"code"`              // at most 1 MiB
+	Cwd     string  `json:"cwd,omitempty"`     // absolute, or relative to where commands start; "" is there
+	Timeout float64 `json:"timeout,omitempty"` // seconds, at most Options.MaxTimeout; 0 is Options.Timeout
+	Stdin   string  `json:"stdin,omitempty"`   // the program's standard input
 }
 
-// maxArg is the longest argument that Linux passes to a program (MAX_ARG_STRLEN,
-// with the byte that ends it).
+// maxArg is the longest argument that Linux passes to a program: MAX_ARG_STRLEN less the
+// final NUL.
 const maxArg = 128<<10 - 1
 
-// maxCode leaves room for the environment in what execve takes altogether.
+// maxCode leaves space for the environment within execve's limit for all arguments.
 const maxCode = 1 << 20
 
-// Shell runs a command by a shell that is no login shell. The answer is what it
-// wrote, with a line [stderr] or [stdout] where the output changes, then
-// [exit code: N] if that is not 0, or [timeout after Ns]; (no output) if there
-// is nothing to say. Processes that the command left in the background live on,
-// except after a timeout, which ends whatever it started.
+// Shell runs a command in a non-login shell. The answer is the command's output, with a
+// line [stderr] or [stdout] where the stream changes, followed by [exit code: N] if it is
+// not 0, or [timeout after Ns]. It is "(no output)" if it would be empty. Background
+// processes of the command keep running, but a timeout kills everything that it started.
 func (t *Tools) Shell(ctx context.Context, in ShellInput) (string, error) {
 	return t.ShellStream(ctx, in, nil)
 }
 
-// ShellStream is Shell that also tells what the command writes, while it does:
-// whole characters, from one goroutine at a time. A slow receiver slows the
-// command; it delays the answer by no more than a second or so.
+// ShellStream is like Shell and also passes the command's output to tell as it arrives,
+// in whole characters and from one goroutine at a time. A slow tell slows the command
+// down, but delays the answer by about a second at most.
 func (t *Tools) ShellStream(ctx context.Context, in ShellInput, tell func(from Stream, text string)) (string, error) {
 	sh, err := t.shell(in.Shell)
 	switch {
@@ -56,13 +56,13 @@ func (t *Tools) ShellStream(ctx context.Context, in ShellInput, tell func(from S
 	case in.Command == "":
 		err = invalid("no command")
 	case len(in.Command) > maxArg:
-		err = invalid("a command of more than %d bytes: write it to a file and run that", maxArg)
+		err = invalid("the command is longer than %d bytes: write it to a file and run that", maxArg)
 	}
 	if err != nil {
 		return "", &engine.Error{Op: "shell", Err: err}
 	}
 	cmd := t.box.CommandContext(ctx, sh, "-c", in.Command)
-	text, _, err := t.run(job{cmd, in.Cwd, in.Timeout, in.Stdin, tell})
+	text, _, err := t.run(job{cmd: cmd, cwd: in.Cwd, seconds: in.Timeout, stdin: in.Stdin, tell: tell})
 	if err != nil {
 		return text, &engine.Error{Op: "shell", Err: err}
 	}
@@ -81,9 +81,9 @@ func (t *Tools) shell(name string) (path string, err error) {
 	return "", invalid("shell %q: the sandbox has %s", name, strings.Join(t.Shells(), ", "))
 }
 
-// runScript puts the code, all arguments from the third on, into a file, so that
-// tracebacks show its lines. Modules beside the caller's files can be imported.
-// Output is not buffered: a timeout would lose it.
+// runScript writes the code, all arguments from the third on, to a file, so that
+// tracebacks show its lines. Modules in the working directory can be imported. Output is
+// unbuffered, since a timeout would lose what is in a buffer.
 const runScript = `python=$1 f=${TMPDIR:-/tmp}/$2; shift 2
 (umask 077; set -C; printf %s "$@" >"$f") || exit
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
@@ -91,8 +91,8 @@ export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 rm -f "$f"
 exit "$code"`
 
-// RunPython runs a program in Python, up to 1 MiB of it. The answer is that of
-// Shell. Modules in the directory where it runs can be imported.
+// RunPython runs a Python program. The answer is like that of Shell. The program can
+// import modules from its working directory.
 func (t *Tools) RunPython(ctx context.Context, in PythonInput) (string, error) {
 	text, err := t.runPython(ctx, in)
 	if err != nil {
@@ -104,11 +104,12 @@ func (t *Tools) RunPython(ctx context.Context, in PythonInput) (string, error) {
 func (t *Tools) runPython(ctx context.Context, in PythonInput) (string, error) {
 	switch {
 	case t.python == "":
-		return "", &engine.UnsupportedError{Feature: "python", Remedy: t.o.Python + " is not in the PATH of the sandbox"}
+		remedy := t.o.Python + " is not in the PATH of the sandbox"
+		return "", &engine.UnsupportedError{Feature: "python", Remedy: remedy}
 	case len(in.Code) > maxCode:
-		return "", invalid("code of more than %d bytes: write it to a file and run that", maxCode)
+		return "", invalid("the code is longer than %d bytes: write it to a file and run that", maxCode)
 	case strings.ContainsRune(in.Code, 0):
-		return "", invalid("code with a NUL byte")
+		return "", invalid("the code contains a NUL byte")
 	}
 	name := "code-" + unguessable() + ".py"
 	args := []string{t.python, name}
@@ -117,17 +118,17 @@ func (t *Tools) runPython(ctx context.Context, in PythonInput) (string, error) {
 		args, code = append(args, code[:n]), code[n:]
 	}
 	cmd := t.script(ctx, runScript, args...)
-	text, how, err := t.run(job{cmd, in.Cwd, in.Timeout, in.Stdin, nil})
+	text, how, err := t.run(job{cmd: cmd, cwd: in.Cwd, seconds: in.Timeout, stdin: in.Stdin})
 	if how != engine.OK && how != engine.Exit && how != "" {
-		// The script did not come to it. Nothing depends on its success.
+		// The script was killed before it could remove its file.
 		clean := t.script(context.WithoutCancel(ctx), `rm -f "${TMPDIR:-/tmp}/$1"`, name)
 		clean.Wall = t.o.FileTimeout
-		_, _ = clean.Run()
+		_, _ = clean.Run() // a file that is left does no harm
 	}
 	return text, err
 }
 
-// script is a Cmd for one of our own scripts.
+// script returns a Cmd for one of our own scripts.
 func (t *Tools) script(ctx context.Context, script string, args ...string) *engine.Cmd {
 	return t.box.CommandContext(ctx, t.sh[0], append(append(t.sh[1:len(t.sh):len(t.sh)], script, "sh"), args...)...)
 }
@@ -138,12 +139,12 @@ func unguessable() string { return strings.ToLower(rand.Text()[:16]) }
 type job struct {
 	cmd     *engine.Cmd
 	cwd     string
-	seconds float64
+	seconds float64 // the timeout; 0 is the default
 	stdin   string
-	tell    func(Stream, string)
+	tell    func(Stream, string) // may be nil
 }
 
-// run runs it, and says what became of it.
+// run runs a job and returns the answer and how the command ended.
 func (t *Tools) run(j job) (text string, how engine.Outcome, err error) {
 	cmd := j.cmd
 	if cmd.Wall, err = t.timeout(j.seconds); err != nil {
@@ -170,14 +171,15 @@ func (t *Tools) run(j job) (text string, how engine.Outcome, err error) {
 	case engine.Canceled:
 		text, err = said.text("[canceled]"), context.Canceled
 	case engine.Lost:
-		text, err = said.text("[sandbox lost]"), fmt.Errorf("the sandbox ended while the command ran: %w", engine.ErrClosed)
+		text = said.text("[sandbox lost]")
+		err = fmt.Errorf("the sandbox ended while the command ran: %w", engine.ErrClosed)
 	default:
 		text = said.text(code)
 	}
-	return orDefault(text, "(no output)"), res.Outcome, err
+	return cmp.Or(text, "(no output)"), res.Outcome, err
 }
 
-// timeout refuses what no duration can be made of, too.
+// timeout converts seconds to a duration. It refuses NaN and infinity as well.
 func (t *Tools) timeout(seconds float64) (time.Duration, error) {
 	switch {
 	case seconds == 0:
@@ -185,14 +187,14 @@ func (t *Tools) timeout(seconds float64) (time.Duration, error) {
 	case seconds > 0 && seconds <= t.o.MaxTimeout.Seconds():
 		return max(time.Duration(seconds*float64(time.Second)), 1), nil
 	}
-	return 0, invalid("timeout %v: more than 0 and at most %s seconds", seconds, asSeconds(t.o.MaxTimeout))
+	return 0, invalid("timeout %v: want more than 0 and at most %s seconds", seconds, asSeconds(t.o.MaxTimeout))
 }
 
 func asSeconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 }
 
-// failure puts an error of the engine into words for a model.
+// failure rewords an error of the engine for a model.
 func failure(err error, cwd string) error {
 	var step *engine.StepError
 	switch {
@@ -204,14 +206,15 @@ func failure(err error, cwd string) error {
 	return err
 }
 
-// limited keeps the first bytes that are written, and fails when there are more.
+// limited is a Writer that keeps the first max bytes and then fails.
 type limited struct {
-	buf  []byte
-	room int
+	buf []byte
+	max int
 }
 
+// Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), l.room-len(l.buf))
+	n := min(len(p), l.max-len(l.buf))
 	l.buf = append(l.buf, p[:n]...)
 	if n < len(p) {
 		return n, io.ErrShortWrite

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// A Shell runs commands in a sandbox of its own, which it starts when the first
-// command comes, and again after a timeout or when the sandbox was lost. What
-// is in Spec.FS.Workspace survives that, a private /tmp or /workspace does not.
-// A command is never run anywhere else. Its methods may be called concurrently;
-// commands run one after another.
+// A Shell runs commands in a sandbox of its own. It starts the sandbox for the first
+// command, and a new one after a timeout, an interruption or the loss of the sandbox.
+// Spec.FS.Workspace persists across sandboxes; a private /tmp or /workspace does not. A
+// command never runs outside a sandbox. The methods may be called concurrently; commands
+// run one after another.
 type Shell struct {
 	eng    *engine.Engine
 	spec   engine.Spec
@@ -23,77 +22,77 @@ type Shell struct {
 	turn   chan struct{} // held while a command runs
 
 	mu          sync.Mutex
-	box         *engine.Sandbox // nil: none
+	box         *engine.Sandbox // nil before the first command
 	interrupted bool            // box was closed by Interrupt
 	closed      bool
 }
 
-// NewShell makes a Shell and starts nothing. Spec.Keep has no effect: a command
-// that takes too long ends the sandbox. Of the Options, Output counts. Each
-// command has an sh of its own: cd and export do not survive from call to call,
-// files do.
+// NewShell returns a Shell and starts nothing. Of the Options only Output is used.
+// Spec.Keep is ignored: a command that times out ends the sandbox. Each command gets its
+// own sh, so cd and export do not carry over to the next command; files do. The caller
+// closes the Shell.
 func NewShell(eng *engine.Engine, spec engine.Spec, o Options) *Shell {
 	spec.Keep = false
 	return &Shell{eng: eng, spec: spec, output: int(o.withDefaults().Output), turn: make(chan struct{}, 1)}
 }
 
-// Run runs a command by the sandbox's sh, where its commands start, with nothing
-// to read. What it writes to both outputs comes in one, in order, bounded as
-// Options.Output says. The answer is a line and the output, if any:
+// Reply is what a command of a Shell did.
+type Reply struct {
+	// Output is what the command wrote to both streams, in order, limited by
+	// Options.Output, without newlines at the end.
+	Output string
+	// ExitCode is the command's exit code, or 128+N if signal N killed it. It is 0 if Run
+	// returns an error.
+	ExitCode int
+}
+
+// Run runs a command with the sandbox's sh, in the directory where commands start and
+// with empty standard input. A command that fails is not an error. The timeout must be
+// positive; it counts from when the earlier commands have ended. Match the error:
 //
-//	exit N                                 the command ended; 128+N by signal N
-//	timed out after Ns (sandbox removed)   the output until then follows
-//	interrupted (sandbox removed)          Interrupt, Close or the end of ctx
-//	error: sandbox lost (…); no host shell fallback
-//	error: sandbox unavailable (…); no host shell fallback
-//	error: invalid …                       a timeout or command that cannot be
+//   - *TimeoutError: the command timed out;
+//   - ErrInterrupted: Interrupt, Close or the end of ctx stopped the command;
+//   - *UnavailableError: there is no sandbox to run the command in, or ctx ended before
+//     its turn; it has not run;
+//   - engine.ErrClosed and not *UnavailableError: the sandbox ended while it ran;
+//   - engine.ErrInvalid: the command or timeout is invalid.
 //
-// After the second to the fourth, the next command gets a new sandbox. A timeout
-// has to be positive; it counts from when the command's turn has come.
-func (s *Shell) Run(ctx context.Context, command string, timeout time.Duration) string {
+// If the command has run, the Reply has its output even if there is an error. After the
+// first two and the fourth, the next command gets a new sandbox. Reply.Text is what to
+// show to a model.
+func (s *Shell) Run(ctx context.Context, command string, timeout time.Duration) (Reply, error) {
 	if timeout <= 0 {
-		return fmt.Sprintf("error: invalid timeout %v: it has to be positive", timeout)
+		return Reply{}, because(fmt.Sprintf("invalid timeout %v: it must be positive", timeout), engine.ErrInvalid)
 	}
 	if command == "" {
-		return "error: invalid command: it is empty"
+		return Reply{}, because("invalid command: it is empty", engine.ErrInvalid)
 	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return unavailable(ctx.Err())
+		return Reply{}, &UnavailableError{Err: ctx.Err()}
 	}
-	text, err := s.run(ctx, command, timeout)
-	if err != nil && !s.wasClosed() && ctx.Err() == nil {
+	reply, err := s.run(ctx, command, timeout)
+	if isUnavailable(err) && !s.wasClosed() && ctx.Err() == nil {
 		if s.wasInterrupted() {
-			return interrupted
+			return Reply{}, ErrInterrupted
 		}
-		// Most likely the sandbox has ended since the last command; this one has
-		// not begun. What else is wrong is so in a new one too.
+		// Most likely the sandbox has ended since the last command. This command has not
+		// started, so try once more; any other problem occurs again.
 		if err := s.end(); err != nil {
-			return unavailable(err)
+			return Reply{}, &UnavailableError{Err: err}
 		}
-		text, err = s.run(ctx, command, timeout)
+		return s.run(ctx, command, timeout)
 	}
-	if err != nil {
-		return unavailable(err)
-	}
-	return text
+	return reply, err
 }
 
-func unavailable(why error) string {
-	return fmt.Sprintf("error: sandbox unavailable (%v); no host shell fallback", why)
-}
-
-const interrupted = "interrupted (sandbox removed)"
-
-var errShellClosed = errors.New("shell is closed")
-
-// run returns an error when the command has not run.
-func (s *Shell) run(ctx context.Context, command string, timeout time.Duration) (string, error) {
+// run returns an UnavailableError if the command has not run.
+func (s *Shell) run(ctx context.Context, command string, timeout time.Duration) (Reply, error) {
 	box, err := s.sandbox(ctx)
 	if err != nil {
-		return "", err
+		return Reply{}, &UnavailableError{Err: err}
 	}
 	said := newTranscript(s.output, nil)
 	cmd := box.CommandContext(ctx, "sh", "-c", command)
@@ -102,30 +101,30 @@ func (s *Shell) run(ctx context.Context, command string, timeout time.Duration) 
 	cmd.Stdout, cmd.Stderr = both, both
 	res, err := cmd.Run()
 	if res == nil {
-		return "", err
+		return Reply{}, &UnavailableError{Err: err}
 	}
-	var head string
-	how := res.Outcome
-	switch how {
+	reply := Reply{Output: said.text()}
+	switch res.Outcome {
 	case engine.Timeout:
-		head = "timed out after " + asSeconds(timeout) + "s (sandbox removed)"
+		err = &TimeoutError{After: timeout}
 	case engine.Canceled:
-		head = interrupted
+		err = ErrInterrupted
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("%w: %w", ErrInterrupted, cause)
+		}
 	case engine.Lost:
-		head = "error: sandbox lost (it ended while the command ran); no host shell fallback"
-		if s.wasInterrupted() {
-			head = interrupted
+		if err = errLost; s.wasInterrupted() {
+			err = ErrInterrupted
 		}
 	default:
-		head = fmt.Sprintf("exit %d", res.ExitCode)
+		reply.ExitCode = res.ExitCode
+		return reply, nil
 	}
-	if how == engine.Timeout || how == engine.Canceled || how == engine.Lost {
-		_ = box.Close() // it is ending already: this waits until nothing is left of it
-	}
-	return strings.TrimSuffix(head+"\n"+said.text(), "\n"), nil
+	_ = box.Close() // it is ending already: this waits until nothing is left of it
+	return reply, err
 }
 
-// sandbox is the one there is, or a new one. It is called by who has the turn.
+// sandbox returns the running sandbox or starts one. The caller has the turn.
 func (s *Shell) sandbox(ctx context.Context) (*engine.Sandbox, error) {
 	s.mu.Lock()
 	box, closed := s.box, s.closed
@@ -148,17 +147,17 @@ func (s *Shell) sandbox(ctx context.Context) (*engine.Sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.box = box
-	switch { // while it started
-	case s.closed: // Close waits for the turn, and ends it then
+	switch { // since the call of Start
+	case s.closed: // Close waits for the turn and then ends the sandbox
 		return nil, errShellClosed
 	case s.interrupted:
-		return nil, errors.New(interrupted)
+		return nil, ErrInterrupted
 	}
 	return box, nil
 }
 
-// Interrupt ends the sandbox with whatever runs in it. The next command gets a
-// new one.
+// Interrupt ends the sandbox and everything that runs in it. The next command gets a new
+// sandbox.
 func (s *Shell) Interrupt() error {
 	s.mu.Lock()
 	s.interrupted = true
@@ -166,7 +165,7 @@ func (s *Shell) Interrupt() error {
 	return s.end()
 }
 
-// end returns when nothing is left of the sandbox.
+// end ends the sandbox and waits until nothing is left of it.
 func (s *Shell) end() error {
 	s.mu.Lock()
 	box := s.box
@@ -177,14 +176,14 @@ func (s *Shell) end() error {
 	return box.Close()
 }
 
-// Close ends the sandbox, for good: nothing of it is left when Close returns,
-// and no command runs afterwards. It is safe to call twice.
+// Close ends the sandbox and waits until nothing is left of it. No command runs
+// afterwards. It is safe to call Close twice.
 func (s *Shell) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	err := s.Interrupt()
-	s.turn <- struct{}{} // what was being started is there now
+	s.turn <- struct{}{} // a sandbox that was being started exists now
 	defer func() { <-s.turn }()
 	return errors.Join(err, s.Interrupt())
 }

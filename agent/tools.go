@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,55 +12,53 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// Options bound what the tools do. Zero is the default of each.
+// Options limit the tools. The zero value of a field stands for its default; a negative
+// value is invalid.
 type Options struct {
-	Timeout     time.Duration // of a command whose input names none; default 5 s
-	MaxTimeout  time.Duration // more is refused; default 10 minutes
-	FileTimeout time.Duration // of work on a file; default 10 s
-	Output      engine.Bytes  // of a command's text: the first quarter and the last three are kept; default 64 KiB
+	Timeout     time.Duration // for commands whose input has none; default 5 s
+	MaxTimeout  time.Duration // the longest timeout that an input may ask for; default 10 minutes
+	FileTimeout time.Duration // for each operation on a file; default 10 s
+	Output      engine.Bytes  // of a command that is kept: its first quarter, its last three; default 64 KiB
 	File        engine.Bytes  // the largest file that is written, patched or read whole; default 8 MiB
-	Python      string        // what RunPython runs: a name in PATH, or a path, inside; default "python3"
+	Python      string        // the interpreter of RunPython: a name in PATH, or a path, inside; default "python3"
 }
 
-// Tools work in one sandbox, which its owner closes. They may be used
-// concurrently; what changes files goes one after another, so that two
-// patches do not lose each other.
+// Tools work in one sandbox, which its owner closes. They may be used concurrently.
+// Changes of files exclude each other, so that concurrent patches are not lost.
 //
-// Errors are engine.ErrInvalid for input that cannot be, engine.ErrClosed when
-// the sandbox has ended, fs.ErrNotExist and fs.ErrPermission for files, and
-// context.Canceled.
+// Errors wrap engine.ErrInvalid for invalid input, engine.ErrClosed if the sandbox has
+// ended, fs.ErrNotExist and fs.ErrPermission for files, and context.Canceled.
 type Tools struct {
 	box    *engine.Sandbox
 	o      Options
 	shells []program // those that exist, in order of preference
-	sh     []string  // runs our own scripts: a shell and its arguments up to -c
-	python string    // its path inside; "" means that there is none
+	sh     []string  // the shell for our own scripts, and its arguments up to -c
+	python string    // the interpreter's path inside; "" if there is none
 	edits  chan struct{}
 
 	placeholders map[string]bool // engine.Plan.Placeholders
 }
 
-// program is one that was found in PATH, inside.
+// program is a program found in PATH, inside.
 type program struct{ name, path string }
 
-// shellNames is the order in which shells are preferred.
+// shellNames lists shells in the order of preference.
 var shellNames = []string{"bash", "sh", "zsh", "dash"}
 
-// Bind makes the tools of a sandbox, and looks once which shells it has. A
-// sandbox without Spec.Keep is refused as engine.ErrInvalid, since it would end
-// with the first command that takes too long; so is one without a shell.
+// Bind returns tools for a sandbox, after finding out which shells it has. A sandbox
+// without Spec.Keep is refused with engine.ErrInvalid, since it would end with the first
+// command that times out, and one without a shell with engine.ErrUnsupported.
 func Bind(ctx context.Context, box *engine.Sandbox, o Options) (*Tools, error) {
 	if !box.Plan().Spec.Keep {
-		return nil, &engine.Error{Op: "bind tools", Err: invalid("the sandbox needs Spec.Keep, without which it ends with the first command that times out")}
+		return nil, &engine.Error{Op: "bind tools", Err: invalid("the sandbox needs Spec.Keep: " +
+			"without it, the first command that times out ends the sandbox")}
 	}
 	t := &Tools{box: box, o: o.withDefaults(), edits: make(chan struct{}, 1), placeholders: make(map[string]bool)}
 	for _, at := range box.Plan().Placeholders() {
 		t.placeholders[at] = true
 	}
-	for _, d := range []time.Duration{t.o.Timeout, t.o.MaxTimeout, t.o.FileTimeout, time.Duration(t.o.Output), time.Duration(t.o.File)} {
-		if d < 0 {
-			return nil, &engine.Error{Op: "bind tools", Err: invalid("a negative option")}
-		}
+	if min(t.o.Timeout, t.o.MaxTimeout, t.o.FileTimeout) < 0 || min(t.o.Output, t.o.File) < 0 {
+		return nil, &engine.Error{Op: "bind tools", Err: invalid("an option is negative")}
 	}
 	if err := t.discover(ctx); err != nil {
 		return nil, &engine.Error{Op: "bind tools", Err: err}
@@ -68,29 +67,21 @@ func Bind(ctx context.Context, box *engine.Sandbox, o Options) (*Tools, error) {
 }
 
 func (o Options) withDefaults() Options {
-	o.Timeout = orDefault(o.Timeout, 5*time.Second)
-	o.MaxTimeout = max(orDefault(o.MaxTimeout, 10*time.Minute), o.Timeout)
-	o.FileTimeout = orDefault(o.FileTimeout, 10*time.Second)
-	o.Output = orDefault(o.Output, 64*engine.KiB)
-	o.File = orDefault(o.File, 8*engine.MiB)
-	o.Python = orDefault(o.Python, "python3")
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.MaxTimeout = max(cmp.Or(o.MaxTimeout, 10*time.Minute), o.Timeout)
+	o.FileTimeout = cmp.Or(o.FileTimeout, 10*time.Second)
+	o.Output = cmp.Or(o.Output, 64*engine.KiB)
+	o.File = cmp.Or(o.File, 8*engine.MiB)
+	o.Python = cmp.Or(o.Python, "python3")
 	return o
 }
 
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
-
-// interpreters run our own scripts, which are POSIX sh.
+// interpreters can run our own scripts, which are POSIX sh.
 var interpreters = [][]string{{"sh", "-c"}, {"dash", "-c"}, {"bash", "-c"}, {"zsh", "--emulate", "sh", "-c"}}
 
-// lookAlong prints where PATH has each of its arguments. It looks for itself,
-// because "command -v" of a busybox may answer for what is built in. The mark
-// keeps what a start-up file may print from being taken for an answer.
+// lookAlong prints the path of each of its arguments in PATH. It does not use
+// "command -v", which in busybox may report a builtin. The @ distinguishes its answers
+// from what a start-up file prints.
 const lookAlong = `for p; do
 	rest=$PATH:
 	case $p in */*) rest=${p%/*}: p=${p##*/}; esac
@@ -102,7 +93,7 @@ const lookAlong = `for p; do
 done
 :`
 
-// discover runs inside whichever shell there is.
+// discover finds the shells and Python, with whichever shell there is.
 func (t *Tools) discover(ctx context.Context) error {
 	for _, sh := range interpreters {
 		args := append(append(sh[1:len(sh):len(sh)], lookAlong, "sh"), shellNames...)
@@ -132,12 +123,15 @@ func (t *Tools) discover(ctx context.Context) error {
 		break
 	}
 	if len(t.shells) == 0 {
-		return &engine.UnsupportedError{Feature: "a sandbox without a shell", Remedy: "none of " + strings.Join(shellNames, ", ") + " is in the PATH of the sandbox"}
+		return &engine.UnsupportedError{
+			Feature: "a sandbox without a shell",
+			Remedy:  "none of " + strings.Join(shellNames, ", ") + " is in the PATH of the sandbox",
+		}
 	}
 	return nil
 }
 
-// Shells names the shells that the sandbox has; the first is the default.
+// Shells lists the names of the sandbox's shells; the first is the default.
 func (t *Tools) Shells() []string {
 	names := make([]string, len(t.shells))
 	for i, s := range t.shells {
@@ -146,15 +140,15 @@ func (t *Tools) Shells() []string {
 	return names
 }
 
-// inside is a path for a program that starts where commands do, and that takes
-// it for nothing but a path. It is not cleaned: what ".." after a symbolic link
-// means is for the kernel inside to say.
+// inside returns a path for a program that starts where commands start, in a form that
+// cannot be taken for an option. It is not cleaned, since the kernel inside must resolve
+// ".." after a symbolic link.
 func inside(p string) (string, error) {
 	switch {
 	case p == "":
 		return "", invalid("no path")
 	case strings.ContainsRune(p, 0):
-		return "", invalid("a path with a NUL byte")
+		return "", invalid("the path contains a NUL byte")
 	case path.IsAbs(p):
 		return p, nil
 	}

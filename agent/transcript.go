@@ -7,32 +7,32 @@ import (
 	"unicode/utf8"
 )
 
-// Stream is one of a command's outputs.
+// Stream is one of a command's output streams.
 type Stream string
 
-// The outputs of a command.
+// The output streams of a command.
 const (
-	Stdout Stream = "stdout"
-	Stderr Stream = "stderr"
+	Stdout Stream = "stdout" // standard output
+	Stderr Stream = "stderr" // standard error
 )
 
 const truncated = "...[truncated]"
 
-// transcript keeps what a command writes to both its outputs, in the order of
-// arrival: the first quarter of its limit and the last three, since how a
-// program failed stands at the end.
+// transcript keeps what a command writes to both streams in the order of arrival. Of
+// longer output it keeps the first quarter of the limit and the last three quarters,
+// since a program usually says at the end how it failed.
 type transcript struct {
-	limit int
-	tell  func(Stream, string) // gets all of it, while it comes; may be nil
+	limit int                  // bytes
+	tell  func(Stream, string) // gets the whole output as it arrives; may be nil
 
-	telling sync.Mutex // around tell: one at a time, in order; taken before mu
+	telling sync.Mutex // serializes tell; locked before mu
 
 	mu      sync.Mutex
 	head    []segment
 	tail    []segment
-	size    [2]int // of head and tail
-	cut     bool
-	partial map[Stream][]byte // the beginning of a character
+	size    [2]int            // of head and tail, labels included
+	cut     bool              // something between head and tail was dropped
+	partial map[Stream][]byte // the incomplete last character of a stream
 }
 
 type segment struct {
@@ -40,32 +40,34 @@ type segment struct {
 	text []byte
 }
 
-// labelSize is what a segment costs besides its text, so that one letter to
-// each output in turn is bounded like everything else.
+// labelSize is counted for each segment besides its text, so that output which alternates
+// between the streams is bounded as well.
 const labelSize = len("\n[stdout]\n")
 
 func newTranscript(limit int, tell func(Stream, string)) *transcript {
 	return &transcript{limit: limit, tell: tell, partial: make(map[Stream][]byte)}
 }
 
-// output is the Writer for one of the outputs.
+// output is the Writer for one stream.
 type output struct {
 	t    *transcript
 	from Stream
 }
 
+// Write implements io.Writer and never fails.
 func (o output) Write(p []byte) (int, error) {
 	o.t.telling.Lock()
 	defer o.t.telling.Unlock()
 	text := o.t.take(o.from, p)
-	// Not under mu: whoever reads slowly must not hold up the final answer.
+	// Not under mu: a slow receiver must not delay the final answer.
 	if o.t.tell != nil && len(text) > 0 {
 		o.t.tell(o.from, string(text))
 	}
 	return len(p), nil
 }
 
-// take makes whole characters of p and what was left before, and keeps them.
+// take keeps the whole characters of p and of what was left of the last call, and returns
+// them.
 func (t *transcript) take(from Stream, p []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +79,7 @@ func (t *transcript) take(from Stream, p []byte) []byte {
 	return text
 }
 
-// cutRune is the length of a character at the end of b that is not complete.
+// cutRune returns the length of an incomplete character at the end of b.
 func cutRune(b []byte) int {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if tail := b[len(b)-i:]; utf8.RuneStart(tail[0]) {
@@ -100,9 +102,9 @@ func (t *transcript) keep(from Stream, text []byte) {
 		text = text[n:]
 	}
 	t.tail, t.size[1] = join(t.tail, t.size[1], from, text)
-	for room := t.limit - t.limit/4; t.size[1] > room; t.cut = true {
+	for most := t.limit - t.limit/4; t.size[1] > most; t.cut = true {
 		first := &t.tail[0]
-		if over := t.size[1] - room; over < len(first.text) {
+		if over := t.size[1] - most; over < len(first.text) {
 			for over < len(first.text) && !utf8.RuneStart(first.text[over]) {
 				over++
 			}
@@ -126,18 +128,13 @@ func join(to []segment, size int, from Stream, text []byte) ([]segment, int) {
 	return append(to, segment{from, bytes.Clone(text)}), size + len(text) + labelSize
 }
 
-// text is all that was kept, followed by how the command ended. A label says
-// where the output changes; what came first is stdout unless labelled. Only
-// newlines at the very end are trimmed.
+// text returns what was kept, followed by lines that say how the command ended. A label
+// marks where the stream changes; text before the first label is standard output.
+// Newlines at the end of the output are removed.
 func (t *transcript) text(end ...string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, from := range []Stream{Stdout, Stderr} {
-		if rest := t.partial[from]; len(rest) > 0 {
-			delete(t.partial, from)
-			t.keep(from, []byte("\uFFFD"))
-		}
-	}
+	t.endPartial()
 	var b strings.Builder
 	line := func(s string) {
 		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
@@ -167,4 +164,14 @@ func (t *transcript) text(end ...string) string {
 		line(s)
 	}
 	return b.String()
+}
+
+// endPartial replaces incomplete characters at the end of the streams.
+func (t *transcript) endPartial() {
+	for _, from := range []Stream{Stdout, Stderr} {
+		if len(t.partial[from]) > 0 {
+			delete(t.partial, from)
+			t.keep(from, []byte("\uFFFD"))
+		}
+	}
 }

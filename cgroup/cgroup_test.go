@@ -59,22 +59,22 @@ func TestFind(t *testing.T) {
 		{"an engine has moved before", machine(pure, "0::/user.slice/user@1000.service/run.scope/tegmen-host-1-2-3\n", map[string]string{
 			user + "/run.scope/cgroup.controllers": "memory pids", user + "/run.scope/cgroup.type": "domain",
 		}, user+"/run.scope/tegmen-host-1-2-3", user+"/run.scope", user), Place{Dir: user + "/run.scope", Controllers: []string{"memory", "pids"}}, ""},
-		{"in a session's scope", machine(pure, "0::/user.slice/session-3.scope\n", map[string]string{}), Place{}, "not this user's to change"},
+		{"in a session's scope", machine(pure, "0::/user.slice/session-3.scope\n", map[string]string{}), Place{}, "this user may not change cgroup"},
 		{"delegated, but not alone", machine(pure, "0::/a\n", map[string]string{
 			root + "/a/cgroup.controllers": "memory pids", root + "/a/cgroup.type": "domain", root + "/a/others": "1 2 3 4",
 		}, root+"/a"), Place{}, "other processes are in cgroup /sys/fs/cgroup/a (pid 7, 7, 7, …)"},
 		{"no controllers", machine(pure, "0::/a\n", map[string]string{root + "/a/cgroup.controllers": "hugetlb", root + "/a/cgroup.type": "domain"}, root+"/a"),
-			Place{}, "no controllers but hugetlb"},
+			Place{}, "lacks the memory or pids controller: it has hugetlb"},
 		{"in a container's own namespace", machine("29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", map[string]string{
 			root + "/cgroup.controllers": all, root + "/cgroup.type": "domain",
 		}, root), Place{Dir: root, Controllers: strings.Fields("cpu cpuset io memory pids"), Leave: true}, ""},
 		{"mounted from a part of the hierarchy", machine("29 23 0:26 /docker/a\\040b /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/docker/a b/x\n", map[string]string{
 			root + "/x/cgroup.controllers": all, root + "/x/cgroup.type": "domain",
 		}, root+"/x"), Place{Dir: root + "/x", Controllers: strings.Fields("cpu cpuset io memory pids"), Leave: true}, ""},
-		{"outside of what is mounted", machine(pure, "0::/../x\n", nil), Place{}, "outside of what is mounted"},
-		{"hybrid", machine(hybrid, "4:memory:/\n0::/\n", map[string]string{"/sys/fs/cgroup/unified/cgroup.controllers": "hugetlb"}), Place{}, "in cgroup v1"},
+		{"outside of what is mounted", machine(pure, "0::/../x\n", nil), Place{}, "outside the hierarchy mounted at"},
+		{"hybrid", machine(hybrid, "4:memory:/\n0::/\n", map[string]string{"/sys/fs/cgroup/unified/cgroup.controllers": "hugetlb"}), Place{}, "as cgroup v1"},
 		{"none", machine("", "", nil), Place{}, "no cgroup v2 is mounted"},
-		{"in none", machine(pure, "", nil), Place{}, "in no cgroup of version 2"},
+		{"in none", machine(pure, "", nil), Place{}, "in no cgroup v2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.view.find()

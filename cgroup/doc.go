@@ -1,14 +1,22 @@
-// Package cgroup bounds and measures sandboxes by cgroup v2: the kernel's
-// documentation, admin-guide/cgroup-v2, is the source of what is said here, with
-// the first kernel where that is later than 5.14.
+// Package cgroup limits and measures sandboxes with cgroup v2, as documented in the
+// kernel's admin-guide/cgroup-v2. It needs Linux 5.14; comments name the first kernel
+// of what came later. The process needs a cgroup delegated to it, or root.
 //
-// Find looks where this process may make cgroups, Scope has systemd make such a
-// place, Place.Open prepares it, and Parent.New makes a cgroup for a sandbox. What
-// stays in version 1 is not written: its limits can neither be delegated nor be
-// entered by clone3.
+// Find looks for a directory in which this process may create cgroups, Scope asks
+// systemd for one, Place.Open prepares it, and Parent.New creates a cgroup for a
+// sandbox:
 //
-// This is a package of its own and not github.com/containerd/cgroups, which with
-// what it imports (eBPF, D-Bus, protocol buffers and, by these, package net)
-// makes a program 5 MB larger and costs each start half a millisecond, for some
-// files to be written and read.
+//	place := cgroup.Find()
+//	if !place.Has("memory", "pids") {
+//		return errors.New(place.Reason)
+//	}
+//	parent, err := place.Open(false) // may move this process: see Place.Leave
+//	group, err := parent.New(cgroup.Settings{Memory: 512 << 20, Pids: 64})
+//
+// Controllers mounted as cgroup v1 are not supported: their limits cannot be
+// delegated, and clone3 cannot start a process in such a cgroup.
+//
+// github.com/containerd/cgroups is not used: with its imports (eBPF, D-Bus, protocol
+// buffers and through these package net) it makes a program 5 MB larger and adds half
+// a millisecond to each start, to write and read a few files.
 package cgroup

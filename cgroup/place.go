@@ -2,32 +2,31 @@ package cgroup
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// A Place is where this process may make cgroups, or why it may not. It is data:
-// nothing has been changed yet.
+// A Place is a directory in which this process may create cgroups, or the reason why
+// it has none. It is data: finding it changes nothing.
 type Place struct {
-	Dir         string   // the directory to make them in; "" when there is none
-	Controllers []string // that can be turned on for them, sorted
-	// Leave is set when this process is in Dir itself, alone. It has to move to a
-	// child before controllers can be turned on: those of a cgroup's children
-	// compete with no process ("no internal processes").
+	Dir         string   // the directory to create cgroups in; "" if there is none
+	Controllers []string // the controllers that can be turned on for them, sorted
+	// Leave is set if this process is itself in Dir, alone. Open then moves it, with all
+	// its threads, into a child of Dir, where it stays: the kernel turns controllers on
+	// only for the children of a cgroup without processes ("no internal processes").
 	Leave bool
-	// Reason is why there is no place, or why it is not the process's own cgroup;
-	// Remedy is what to do about it.
+	// Reason says why there is no place, or why it is not the process's own cgroup.
+	// Remedy says what to do about it. Both may be "".
 	Reason, Remedy string
-	// Memory is the least that this process's own cgroup and those above it may
-	// use, in bytes; 0 is no limit. Parts of the hierarchy that a namespace hides
-	// are not in it.
+	// Memory is the lowest memory.max, in bytes, of this process's own cgroup and those
+	// above it; 0 means unlimited. It does not cover the part of the hierarchy that a
+	// cgroup namespace hides.
 	Memory int64
 }
 
-// Has tells whether all the controllers can be had.
+// Has reports whether there is a place and it offers all the controllers.
 func (p Place) Has(controllers ...string) bool {
 	for _, c := range controllers {
 		if !slices.Contains(p.Controllers, c) {
@@ -37,47 +36,40 @@ func (p Place) Has(controllers ...string) bool {
 	return p.Dir != ""
 }
 
-// Managed tells whether it is a slice, and so systemd's to change: when the last of
-// its units that has a use for a controller ends, it turns that off, and with it
-// the limits of all others there. Memory and processes it counts for every unit, CPU
-// time does not take a controller, so limits of CPUs are what is lost.
+// Managed reports whether Dir is a slice, which systemd manages: when the last of its
+// units that uses a controller ends, systemd turns that controller off, and with it
+// the limits of all other cgroups there. CPU limits can be lost in this way. Memory and
+// process limits cannot, since systemd uses these controllers for every unit, nor can
+// CPU time, which needs no controller.
 func (p Place) Managed() bool { return strings.HasSuffix(p.Dir, ".slice") }
 
-// names of what is made here. A cgroup that a process has made names it: by the
-// inode of its pid namespace, its pid, and when it started, since a pid comes
-// again. (No boot id: nothing of a cgroup hierarchy is there after a boot.)
+// The names of cgroups begin with these prefixes. They identify the process that
+// created the cgroup by the inode of its pid namespace, its pid and its start time,
+// since pids are reused. A boot id is not needed: no cgroup survives a reboot.
 const (
 	groupPrefix = "tegmen-"
 	hostPrefix  = "tegmen-host-"
 )
 
-const scope = "run it by systemd-run --user --scope -p Delegate=yes, or with --systemd-scope, which asks systemd for the same"
+const scope = "start it with systemd-run --user --scope -p Delegate=yes, or use --systemd-scope, which asks systemd " +
+	"for the same"
 
-// abandoned tells whether a name was given by a process that has ended.
-func abandoned(name, stem string, startOf func(pid int) string) bool {
-	mine, theirs := strings.Split(stem, "-"), strings.Split(name, "-")
-	if len(theirs) < 4 || theirs[0] != mine[0] || theirs[1] != mine[1] {
-		return false
-	}
-	pid, err := strconv.Atoi(theirs[2])
-	return err == nil && pid > 0 && startOf(pid) != theirs[3]
-}
-
-// view is the machine as Find sees it; tests have others.
+// view is the machine as Find sees it; tests supply others.
 type view struct {
 	mounts, self string                          // /proc/self/mountinfo and /proc/self/cgroup
-	read         func(name string) string        // a file's text, or ""
-	writable     func(names ...string) error     // may be written to, by this process
-	others       func(dir string) (others []int) // processes in a cgroup but this one
+	read         func(name string) string        // returns a file's text, or ""
+	writable     func(names ...string) error     // returns an error if this process may not write to one
+	others       func(dir string) (others []int) // lists the other processes in a cgroup
 }
 
-// Find looks for the nearest cgroup, from the process's own upwards, in which it
-// may make others with limits to memory and processes: one that it may write to
-// and that has no processes but this one. The nearest, so that the limits of
-// those above it hold for sandboxes, too.
+// Find looks for the nearest cgroup, from the process's own upwards, in which this
+// process may create others with memory and process limits: one that it may write to
+// and that has no other processes. It takes the nearest so that the limits of all
+// cgroups above apply to sandboxes. On systems other than Linux there is none.
 func Find() Place { return theView().find() }
 
-// FindIn is Find for a directory that is given.
+// FindIn returns the Place for a given directory: a path, or a cgroup's name as in
+// /proc/self/cgroup.
 func FindIn(dir string) Place { return theView().findIn(dir) }
 
 func (v view) find() Place {
@@ -88,7 +80,7 @@ func (v view) find() Place {
 	p := Place{Memory: v.memory(mount, own)}
 	for dir := own; ; dir = filepath.Dir(dir) {
 		if strings.HasPrefix(filepath.Base(dir), hostPrefix) && dir != mount {
-			continue // where an engine has moved to; nothing is made there
+			continue // an engine moved the process here; none creates cgroups here
 		}
 		c := v.candidate(dir, dir == own)
 		switch {
@@ -96,7 +88,8 @@ func (v view) find() Place {
 			c.Memory = p.Memory
 			return c
 		case c.Dir != "" && p.Reason == "":
-			p.Reason = fmt.Sprintf("in %s there are no controllers but %s", dir, orNone(c.Controllers))
+			p.Reason = fmt.Sprintf("cgroup %s lacks the memory or pids controller: it has %s",
+				dir, orNone(c.Controllers))
 			p.Remedy = scope
 		case p.Reason == "":
 			p.Reason, p.Remedy = c.Reason, c.Remedy
@@ -114,7 +107,7 @@ func (v view) findIn(dir string) Place {
 	}
 	dir = filepath.Clean(dir)
 	if !within(mount, dir) {
-		// As it stands in /proc/self/cgroup, and as docker's --cgroup-parent takes it.
+		// As in /proc/self/cgroup, and as docker's --cgroup-parent accepts it.
 		dir = filepath.Join(mount, dir)
 	}
 	p := v.candidate(dir, dir == own)
@@ -122,33 +115,35 @@ func (v view) findIn(dir string) Place {
 	return p
 }
 
-// candidate tells what can be done in a directory.
+// candidate returns the Place for a directory.
 func (v view) candidate(dir string, own bool) Place {
 	if err := v.writable(dir, dir+"/cgroup.procs", dir+"/cgroup.subtree_control"); err != nil {
-		return Place{Reason: fmt.Sprintf("cgroup %s is not this user's to change: %v", dir, err), Remedy: scope}
+		return Place{Reason: fmt.Sprintf("this user may not change cgroup %s: %v", dir, err), Remedy: scope}
 	}
 	c := Place{Dir: dir, Controllers: strings.Fields(v.read(dir + "/cgroup.controllers"))}
 	slices.Sort(c.Controllers)
 	if v.read(dir+"/cgroup.type") == "" {
-		return c // the root, where processes are no obstacle
+		return c // the root may have processes
 	}
 	c.Leave = own
 	if others := v.others(dir); len(others) > 0 {
 		return Place{
-			Reason: fmt.Sprintf("other processes are in cgroup %s (%s), and the kernel gives limits only to children of a cgroup without processes", dir, list(others)),
-			Remedy: "start this program in a cgroup of its own: " + scope + "; in a container, move the others to a child of it",
+			Reason: fmt.Sprintf("other processes are in cgroup %s (%s), and the kernel enforces limits only in the "+
+				"children of a cgroup without processes", dir, list(others)),
+			Remedy: "start this program alone in a cgroup: " + scope +
+				"; in a container, move the others to a child cgroup",
 		}
 	}
 	return c
 }
 
-// own finds the hierarchy and this process's directory in it, or says why there
-// is none.
+// own returns where the hierarchy is mounted and this process's directory in it, or a
+// Place with the reason why there is none.
 func (v view) own() (mount, dir string, none Place) {
 	var root string
 	v1 := false
 	for line := range strings.Lines(v.mounts) {
-		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue (proc_pid_mountinfo(5))
+		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw (proc_pid_mountinfo(5))
 		before, after, ok := strings.Cut(line, " - ")
 		f, fs := strings.Fields(before), strings.Fields(after)
 		if !ok || len(f) < 5 || len(fs) < 1 {
@@ -163,21 +158,24 @@ func (v view) own() (mount, dir string, none Place) {
 	}
 	switch {
 	case v1 && (mount == "" || !strings.Contains(v.read(mount+"/cgroup.controllers"), "memory")):
-		return "", "", Place{Reason: "the controllers are in cgroup v1, which is not used", Remedy: "boot with systemd.unified_cgroup_hierarchy=1"}
+		return "", "", Place{
+			Reason: "the controllers are mounted as cgroup v1",
+			Remedy: "boot with systemd.unified_cgroup_hierarchy=1",
+		}
 	case mount == "":
 		return "", "", Place{Reason: "no cgroup v2 is mounted", Remedy: "mount -t cgroup2 none /sys/fs/cgroup"}
 	}
 	switch path := pathOf(v.self); {
 	case path == "":
-		return "", "", Place{Reason: "this process is in no cgroup of version 2"}
+		return "", "", Place{Reason: "this process is in no cgroup v2"}
 	case !within(root, path):
-		return "", "", Place{Reason: "this process's cgroup, " + path + ", is outside of what is mounted at " + mount}
+		return "", "", Place{Reason: "this process's cgroup " + path + " is outside the hierarchy mounted at " + mount}
 	default:
 		return mount, filepath.Join(mount, strings.TrimPrefix(path, strings.TrimSuffix(root, "/"))), none
 	}
 }
 
-// pathOf is the cgroup of version 2 in the text of /proc/self/cgroup, or "".
+// pathOf returns the cgroup v2 in the text of /proc/self/cgroup, or "".
 func pathOf(self string) string {
 	for line := range strings.Lines(self) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
@@ -187,7 +185,7 @@ func pathOf(self string) string {
 	return ""
 }
 
-// memory is the smallest memory.max from a directory up.
+// memory returns the smallest memory.max from a directory upwards, or 0.
 func (v view) memory(mount, dir string) (least int64) {
 	for ; len(dir) >= len(mount); dir = filepath.Dir(dir) {
 		if n := number(v.read(dir + "/memory.max")); n > 0 && (least == 0 || n < least) {
@@ -200,8 +198,8 @@ func (v view) memory(mount, dir string) (least int64) {
 	return least
 }
 
-// within tells whether path is root or below it. Names that a namespace cannot
-// see begin with /.. (cgroup_namespaces(7)).
+// within reports whether path is root or below it. Names outside the cgroup namespace
+// begin with /.. (cgroup_namespaces(7)).
 func within(root, path string) bool {
 	if strings.HasPrefix(path, "/..") {
 		return false
@@ -216,7 +214,7 @@ func orNone(list []string) string {
 	return strings.Join(list, " ")
 }
 
-// list names some processes.
+// list names the first few processes.
 func list(pids []int) string {
 	const some = 3
 	var words []string
@@ -229,18 +227,10 @@ func list(pids []int) string {
 	return "pid " + strings.Join(words, ", ")
 }
 
-// unescape undoes the octal escapes of mountinfo.
+// unescape decodes the octal escapes of mountinfo.
 func unescape(s string) string {
 	for _, c := range []string{" ", "\t", "\n", `\`} {
 		s = strings.ReplaceAll(s, fmt.Sprintf(`\%03o`, c[0]), c)
 	}
 	return s
-}
-
-func readText(name string) string {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }

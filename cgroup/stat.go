@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Stat is what a cgroup has used and run into since it was made. What the
-// kernel, or a controller that is not on, does not tell is 0.
+// Stat is the usage of a cgroup since its creation. A field is 0 if the kernel is too
+// old to report it or its controller is not turned on.
 type Stat struct {
-	CPU, User, System time.Duration
-	Throttled         int64         // periods in which CPUs was used up
-	ThrottledTime     time.Duration // it waited for that, all its threads together
-	Memory            int64         // bytes at present
-	PeakMemory        int64         // bytes at most (Linux 5.19)
-	Pids              int64         // at present
-	PeakPids          int64         // at most (Linux 6.11)
-	Read, Written     int64         // bytes, from and to block devices
-	Events            Events
+	CPU, User, System time.Duration // CPU time: in all, in user mode, in the kernel
+	Throttled         int64         // periods in which the CPU limit was used up
+	ThrottledTime     time.Duration // time spent waiting for the next period, summed over threads
+	Memory            int64         // bytes in use
+	PeakMemory        int64         // the most bytes in use at any time (Linux 5.19)
+	Pids              int64         // processes and threads that exist
+	PeakPids          int64         // the most of them at any time (Linux 6.11)
+	Read, Written     int64         // bytes read from and written to block devices
+	Events            Events        // how often limits took effect
 }
 
-// Events counts what happened at limits.
+// Events counts how often limits took effect.
 type Events struct {
-	High     int64 // MemoryHigh was passed
-	Max      int64 // Memory was reached, and something was reclaimed or refused
+	High     int64 // MemoryHigh was exceeded
+	Max      int64 // Memory was reached, and the kernel reclaimed memory or refused it
 	OOM      int64 // Memory was reached, and nothing could be reclaimed
-	OOMKill  int64 // processes killed for want of memory, here or in the whole machine
+	OOMKill  int64 // processes that the OOM killer killed, for this limit or for the machine
 	ForkFail int64 // forks that Pids refused
 }
 
-// fields reads a file of "key value" lines. What is no number is passed over:
-// the kernel adds keys as it likes.
+// fields parses "key value" lines. It skips lines without a number, since the kernel
+// may add anything.
 func fields(text string) map[string]int64 {
 	m := make(map[string]int64)
 	for line := range strings.Lines(text) {
@@ -43,16 +43,13 @@ func fields(text string) map[string]int64 {
 	return m
 }
 
-// Field is one number of a file of "key value" lines, or 0.
-func Field(text, key string) int64 { return fields(text)[key] }
-
-// number reads a file of one number; "max" and nothing are 0.
+// number parses a file of one number; "max" and "" are 0.
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64) // 0 on error, as documented
 	return n
 }
 
-// ioBytes adds up what io.stat says of each device: "8:0 rbytes=1 wbytes=2 …".
+// ioBytes adds up the lines of io.stat, one a device: "8:0 rbytes=1 wbytes=2 …".
 func ioBytes(text string) (read, written int64) {
 	for _, word := range strings.Fields(text) {
 		key, value, _ := strings.Cut(word, "=")
@@ -66,8 +63,8 @@ func ioBytes(text string) (read, written int64) {
 	return read, written
 }
 
-// stat puts together what the files of some controllers say; read returns a
-// file's text, or "". The time of the processor is always told.
+// stat combines the files of the controllers that are turned on; read returns a file's
+// text, or "". CPU time is always available.
 func stat(controllers []string, read func(name string) string) Stat {
 	on := func(controller, name string) string {
 		if !slices.Contains(controllers, controller) {
@@ -84,8 +81,8 @@ func stat(controllers []string, read func(name string) string) Stat {
 		Pids: number(on("pids", "pids.current")), PeakPids: number(on("pids", "pids.peak")),
 		Events: Events{High: memory["high"], Max: memory["max"], OOM: memory["oom"], OOMKill: memory["oom_kill"]},
 	}
-	// The cgroup's own from 6.12 on; before, pids.events counts by whose process
-	// it was, which comes to the same in a cgroup without children.
+	// pids.events.local exists since 6.12. Before, pids.events counts by the cgroup of the
+	// forking process, which is the same in a cgroup without children.
 	pids := on("pids", "pids.events.local")
 	if pids == "" {
 		pids = on("pids", "pids.events")

@@ -26,50 +26,50 @@ func TestPython(t *testing.T) {
 		{"P22 a name that contains open", "opener = 1\nreopen(opener)\nis_open (1)", ""},
 		{"P23 dangerous text in a string", `s = "import os; os.system('x'); open(1)"` + "\nt = '''\nimport sys\neval(1)\n'''", ""},
 		{"P24 dangerous text in a comment", "x = 1 # import os; eval('1')\n# open(x)", ""},
-		{"P25 open", "f = open('x')", "Blocked built-in call: open() (line 1)"},
-		{"P26 exec", "exec('x')", "Blocked built-in call: exec() (line 1)"},
-		{"P27 eval", "\n\nx = eval('1')", "Blocked built-in call: eval() (line 3)"},
-		{"P28 __import__", "__import__('os')", "Blocked built-in call: __import__() (line 1)"},
-		{"P29 os.system", "import os\nos.system('x')", "Import not allowed: 'os' (line 1)\nBlocked call: os.system() (line 2)"},
-		{"P30 os", "import os", "Import not allowed: 'os' (line 1)"},
-		{"P31 sys", "import sys", "Import not allowed: 'sys' (line 1)"},
-		{"P32 subprocess", "import subprocess", "Import not allowed: 'subprocess' (line 1)"},
-		{"P33 socket", "from socket import socket", "Import not allowed: 'socket' (line 1)"},
-		{"P34 ctypes", "import ctypes as c", "Import not allowed: 'ctypes' (line 1)"},
-		{"P35 all of it", "import os\nopen('x')\nx = os.environ['A']", "Import not allowed: 'os' (line 1)\nBlocked built-in call: open() (line 2)\nBlocked attribute access: os.environ (line 3)"},
+		{"P25 open", "f = open('x')", "call of open() is not allowed (line 1)"},
+		{"P26 exec", "exec('x')", "call of exec() is not allowed (line 1)"},
+		{"P27 eval", "\n\nx = eval('1')", "call of eval() is not allowed (line 3)"},
+		{"P28 __import__", "__import__('os')", "call of __import__() is not allowed (line 1)"},
+		{"P29 os.system", "import os\nos.system('x')", "import of os is not allowed (line 1)\ncall of os.system() is not allowed (line 2)"},
+		{"P30 os", "import os", "import of os is not allowed (line 1)"},
+		{"P31 sys", "import sys", "import of sys is not allowed (line 1)"},
+		{"P32 subprocess", "import subprocess", "import of subprocess is not allowed (line 1)"},
+		{"P33 socket", "from socket import socket", "import of socket is not allowed (line 1)"},
+		{"P34 ctypes", "import ctypes as c", "import of ctypes is not allowed (line 1)"},
+		{"P35 all of it", "import os\nopen('x')\nx = os.environ['A']", "import of os is not allowed (line 1)\ncall of open() is not allowed (line 2)\nuse of os.environ is not allowed (line 3)"},
 
-		{"several in one import", "import math, os.path as p, json, sys", "Import not allowed: 'os' (line 1)\nImport not allowed: 'sys' (line 1)"},
-		{"a package's inside", "import collections.abc\nfrom os.path import join", "Import not allowed: 'os' (line 2)"},
-		{"after other statements", "x = 1; import os\nif x: import sys\ntry: import re\nexcept: import pty", "Import not allowed: 'os' (line 1)\nImport not allowed: 'sys' (line 2)\nImport not allowed: 'pty' (line 4)"},
-		{"relative", "from . import x\nfrom .mine import y\nfrom ...up import z", "Import not allowed: '.' (line 1)\nImport not allowed: '.mine' (line 2)\nImport not allowed: '.up' (line 3)"},
-		{"in parentheses", "from os import (\n  path,\n  sep)", "Import not allowed: 'os' (line 1)"},
-		{"over two lines", "import \\\n  os\nfrom \\\r\n  sys \\\n import path", "Import not allowed: 'os' (line 2)\nImport not allowed: 'sys' (line 3)"},
+		{"several in one import", "import math, os.path as p, json, sys", "import of os is not allowed (line 1)\nimport of sys is not allowed (line 1)"},
+		{"a package's inside", "import collections.abc\nfrom os.path import join", "import of os is not allowed (line 2)"},
+		{"after other statements", "x = 1; import os\nif x: import sys\ntry: import re\nexcept: import pty", "import of os is not allowed (line 1)\nimport of sys is not allowed (line 2)\nimport of pty is not allowed (line 4)"},
+		{"relative", "from . import x\nfrom .mine import y\nfrom ...up import z", "import of . is not allowed (line 1)\nimport of .mine is not allowed (line 2)\nimport of .up is not allowed (line 3)"},
+		{"in parentheses", "from os import (\n  path,\n  sep)", "import of os is not allowed (line 1)"},
+		{"over two lines", "import \\\n  os\nfrom \\\r\n  sys \\\n import path", "import of os is not allowed (line 2)\nimport of sys is not allowed (line 3)"},
 		{"no import at all", "def g():\n  yield from os\nraise A from b\nimport_ = 1", ""},
 		{"what an allowed module has", "from re import compile\nfrom math import (open)\nx.open(1)\nre.compile('x')\nself.os.system(1)", ""},
 		{"definitions", "def open(x): pass\nclass exit(A): pass\nasync def eval(x): pass", ""},
 		{"a name that is not called", "x = open\nmap(eval, y)\nf(open=1)", ""},
-		{"space before the parenthesis", "open\t(1)\n(open)(2)\n((eval))(3)\nprint((exec)(4))\nf(open)(5)\n[x](open)(6)", "Blocked built-in call: open() (line 1)\nBlocked built-in call: open() (line 2)\nBlocked built-in call: eval() (line 3)\nBlocked built-in call: exec() (line 4)"},
-		{"after a keyword", "return (open)(1)", "Blocked built-in call: open() (line 1)"},
-		{"quotes in strings", `a = 'it\'s'; b = "\\"; open(1)` + "\n" + `c = r'\'; open(2)'; d = '"'`, "Blocked built-in call: open() (line 1)"},
+		{"space before the parenthesis", "open\t(1)\n(open)(2)\n((eval))(3)\nprint((exec)(4))\nf(open)(5)\n[x](open)(6)", "call of open() is not allowed (line 1)\ncall of open() is not allowed (line 2)\ncall of eval() is not allowed (line 3)\ncall of exec() is not allowed (line 4)"},
+		{"after a keyword", "return (open)(1)", "call of open() is not allowed (line 1)"},
+		{"quotes in strings", `a = 'it\'s'; b = "\\"; open(1)` + "\n" + `c = r'\'; open(2)'; d = '"'`, "call of open() is not allowed (line 1)"},
 		{"prefixes of strings", `a = rb'open(1)' Rb"eval(1)" u'exec(1)' + bR'''` + "\nopen(1)'''", ""},
-		{"a string that has no end", "x = 'open(1)\nopen(2)", "Blocked built-in call: open() (line 2)"},
-		{"code in f-strings", `f"{open('x')} open(1) {{eval(2)}} {x:{exec(3)}} {y!r:>{w}} {os.environ}"`, "Blocked built-in call: open() (line 1)\nBlocked built-in call: exec() (line 1)\nBlocked attribute access: os.environ (line 1)"},
-		{"f-strings in f-strings", `f"{f"{f'{open(1)}'}"}" + rf'\{eval(1)}' + f"\N{DIGIT ONE}{exec(2)}"`, "Blocked built-in call: open() (line 1)\nBlocked built-in call: eval() (line 1)\nBlocked built-in call: exec() (line 1)"},
-		{"f-strings over lines", "f'''\n{\n  open(1)\n}\n'''\nopen(2)", "Blocked built-in call: open() (line 3)\nBlocked built-in call: open() (line 6)"},
-		{"an f-string ends", "x = f'{a}'; open(1)\nf'{d['k']:>{n}}' 'open(2)'", "Blocked built-in call: open() (line 1)"},
-		{"a field that has no end", "f'{a\nopen(1)", "Blocked built-in call: open() (line 2)"},
-		{"brackets in a field", `f"{ {'a': open(1)}['a'] } {(lambda x: x)(2)} {x[1:2]:3}"; eval(1)`, "Blocked built-in call: open() (line 1)\nBlocked built-in call: eval() (line 1)"},
-		{"t-strings", `t"{open(1)}"`, "Blocked built-in call: open() (line 1)"},
-		{"numbers", "1_000.5e-3; 0xopen; 1if x else open(1); x = .5open; 1..real", "Blocked built-in call: open() (line 1)"},
-		{"a BOM", "\ufeffimport os", "Import not allowed: 'os' (line 1)"},
-		{"ends of lines", "x\r\ny\rimport os\n", "Import not allowed: 'os' (line 3)"},
+		{"a string that has no end", "x = 'open(1)\nopen(2)", "call of open() is not allowed (line 2)"},
+		{"code in f-strings", `f"{open('x')} open(1) {{eval(2)}} {x:{exec(3)}} {y!r:>{w}} {os.environ}"`, "call of open() is not allowed (line 1)\ncall of exec() is not allowed (line 1)\nuse of os.environ is not allowed (line 1)"},
+		{"f-strings in f-strings", `f"{f"{f'{open(1)}'}"}" + rf'\{eval(1)}' + f"\N{DIGIT ONE}{exec(2)}"`, "call of open() is not allowed (line 1)\ncall of eval() is not allowed (line 1)\ncall of exec() is not allowed (line 1)"},
+		{"f-strings over lines", "f'''\n{\n  open(1)\n}\n'''\nopen(2)", "call of open() is not allowed (line 3)\ncall of open() is not allowed (line 6)"},
+		{"an f-string ends", "x = f'{a}'; open(1)\nf'{d['k']:>{n}}' 'open(2)'", "call of open() is not allowed (line 1)"},
+		{"a field that has no end", "f'{a\nopen(1)", "call of open() is not allowed (line 2)"},
+		{"brackets in a field", `f"{ {'a': open(1)}['a'] } {(lambda x: x)(2)} {x[1:2]:3}"; eval(1)`, "call of open() is not allowed (line 1)\ncall of eval() is not allowed (line 1)"},
+		{"t-strings", `t"{open(1)}"`, "call of open() is not allowed (line 1)"},
+		{"numbers", "1_000.5e-3; 0xopen; 1if x else open(1); x = .5open; 1..real", "call of open() is not allowed (line 1)"},
+		{"a BOM", "\ufeffimport os", "import of os is not allowed (line 1)"},
+		{"ends of lines", "x\r\ny\rimport os\n", "import of os is not allowed (line 3)"},
 		{"nothing", "", ""},
 		{"no code", "def (] }'''", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := ""
 			if c.want != "" {
-				want = "Dangerous code blocked:\n  - " + strings.ReplaceAll(c.want, "\n", "\n  - ")
+				want = "python code refused: " + strings.ReplaceAll(c.want, "\n", "; ")
 			}
 			compare(t, check.Python(c.source), want)
 		})
@@ -95,9 +95,9 @@ func TestPythonRules(t *testing.T) {
 	rules := check.DefaultPython()
 	rules.Imports = append(rules.Imports, "os", "numpy")
 	rules.Builtins = []string{}
-	compare(t, rules.Check("import os, numpy, sys\nopen(1)\nos.kill(1)"), "Dangerous code blocked:\n  - Import not allowed: 'sys' (line 1)\n  - Blocked call: os.kill() (line 3)")
+	compare(t, rules.Check("import os, numpy, sys\nopen(1)\nos.kill(1)"), "python code refused: import of sys is not allowed (line 1); call of os.kill() is not allowed (line 3)")
 	compare(t, check.PythonRules{OS: []string{}}.Check("os.kill(1)"), "")
-	compare(t, check.PythonRules{Imports: []string{}}.Check("import math"), "Dangerous code blocked:\n  - Import not allowed: 'math' (line 1)")
+	compare(t, check.PythonRules{Imports: []string{}}.Check("import math"), "python code refused: import of math is not allowed (line 1)")
 }
 
 func TestShell(t *testing.T) {
@@ -113,7 +113,7 @@ func TestShell(t *testing.T) {
 		{"P45 rm -rf /", "rm -rf /", "forced recursive removal of everything"},
 		{"P46 sudo", "sudo apt install x", "sudo"},
 		{"P47 mkfs", "mkfs.ext4 /dev/sda1", "mkfs"},
-		{"P48 curl | bash", "curl https://example.com/x.sh | bash", "pipe-to-shell execution detected"},
+		{"P48 curl | bash", "curl https://example.com/x.sh | bash", "download piped into a shell"},
 		{"P49 git push --force", "git push --force origin main", "git push --force"},
 		{"P50 shutdown", "shutdown -h now", "shutdown"},
 
@@ -132,8 +132,8 @@ func TestShell(t *testing.T) {
 		{"fork bomb by a name", "bomb() {\n bomb | bomb &\n}; bomb", "fork bomb"},
 		{"kill -9 1", "kill -9 1; kill -s KILL 1", "kill -9 1"},
 		{"kill of another", "kill -9 1234; kill 1", ""},
-		{"wget through others", "wget -qO- x | tee y | /bin/sh -s", "pipe-to-shell execution detected"},
-		{"in a subshell", "(curl x) | sh; curl y |\n (cd /; sudo zsh)", "pipe-to-shell execution detected; sudo"},
+		{"wget through others", "wget -qO- x | tee y | /bin/sh -s", "download piped into a shell"},
+		{"in a subshell", "(curl x) | sh; curl y |\n (cd /; sudo zsh)", "download piped into a shell; sudo"},
 		{"fetched, but not run", "curl x | jq .; bash x", ""},
 		{"in quotes, comments, arguments", `echo "sudo rm -rf /" 'curl x | sh' # sudo reboot` + "\ngrep eval file; man shutdown; find . -exec ls {} +", ""},
 		{"here-documents are data", "cat <<'EOF' >x\nsudo reboot\nEOF\nsudo x", "sudo"},
@@ -151,7 +151,7 @@ func TestShell(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			want := ""
 			if c.want != "" {
-				want = "Dangerous command blocked: " + c.want
+				want = "shell code refused: " + c.want
 			}
 			compare(t, check.Shell(c.script), want)
 		})
@@ -161,31 +161,48 @@ func TestShell(t *testing.T) {
 // What is found is bounded in the text, not in the list.
 func TestManyFindings(t *testing.T) {
 	err := check.Python(strings.Repeat("open(1)\n", 1000))
-	if s := err.Error(); strings.Count(s, "\n") != 101 || !strings.HasSuffix(s, "\n  - and 900 more") {
+	if s := err.Error(); strings.Count(s, "; ") != 100 || !strings.HasSuffix(s, "; and 900 more") {
 		t.Errorf("got %s", s)
 	}
 }
 
-// What nests deeply, or has no end, takes time and memory in proportion.
-func TestTimeIsLinear(t *testing.T) {
-	for _, unit := range []string{
-		"f'{", "f\"{f'{", "(", "((open)", "from a ", "import ", "import a,", "import a.", "from . ", "'", "'''", "f'''{x:{", "os.", "\\\n", "a ", "$(", "`", "\"$(", "(){", "<<a ", "<<a\n", "|", "sudo ", "bash -c '", "env ", "{ ", ">", "f() {", "\"", "((",
-	} {
-		for name, f := range map[string]func(string) error{"python": check.Python, "shell": check.Shell} {
-			took := func(n int) time.Duration {
-				best := time.Hour
-				source := strings.Repeat(unit, n/len(unit))
-				for range 2 {
-					begun := time.Now()
-					_ = f(source)
-					best = min(best, time.Since(begun))
+// nested are units that, repeated, nest deeply or never end.
+var nested = []string{
+	"f'{", "f\"{f'{", "(", "((open)", "from a ", "import ", "import a,", "import a.", "from . ", "'", "'''",
+	"f'''{x:{", "os.", "\\\n", "a ", "$(", "`", "\"$(", "(){", "<<a ", "<<a\n", "|", "sudo ", "bash -c '", "env ",
+	"{ ", ">", "f() {", "\"", "((",
+}
+
+// What nests deeply ends, and leaves no room for a stack overflow.
+func TestNestedCode(t *testing.T) {
+	for _, unit := range nested {
+		source := strings.Repeat(unit, 1<<14/len(unit))
+		_, _ = check.Python(source), check.Shell(source) // either answer will do
+	}
+}
+
+// BenchmarkNested fails if 16 times as much code takes more than about 16 times as
+// long: it would be 256 times in quadratic code.
+func BenchmarkNested(b *testing.B) {
+	for name, f := range map[string]func(string) error{"python": check.Python, "shell": check.Shell} {
+		for _, unit := range nested {
+			b.Run(fmt.Sprintf("%s/%q", name, unit), func(b *testing.B) {
+				best := func(n int) time.Duration {
+					least := time.Hour
+					source := strings.Repeat(unit, n/len(unit))
+					for range 3 {
+						begun := time.Now()
+						_ = f(source) // either answer will do
+						least = min(least, time.Since(begun))
+					}
+					return least
 				}
-				return best
-			}
-			// 16 times as much takes 256 times as long where it is quadratic.
-			if short, long := took(1<<14), took(1<<18); long > 100*short+50*time.Millisecond {
-				t.Errorf("%s: %q: %v, and 16 times as much %v", name, unit, short, long)
-			}
+				for b.Loop() {
+					if short, long := best(1<<14), best(1<<18); long > 100*short+50*time.Millisecond {
+						b.Errorf("%v, and 16 times as much %v", short, long)
+					}
+				}
+			})
 		}
 	}
 }

@@ -1,15 +1,14 @@
-// Package check looks at code before it runs, and refuses what a model hardly
-// ever means to do: an import that a snippet does not need, open(), rm -rf /.
+// Package check examines code before it runs and refuses what looks accidental or
+// dangerous: an import that a snippet should not need, open(), rm -rf /.
 //
-// It is a convenience and never a boundary. It spares a run, and its error tells
-// whoever wrote the code what to write instead; getting around it is easy
-// (getattr, exec of a string, a variable for a command). What code can do is for
-// the sandbox to decide, and that does not rely on anything here.
+// It is advice, not a security boundary. It saves a run, and its error tells the author
+// of the code, often a model, what to avoid. Evading it is easy (getattr, exec of a
+// string, a variable for a command). The sandbox limits what code can do and does not
+// rely on this package.
 //
-// Code is looked at by lexers that know strings, comments and quoting, not by a
-// search of its text: what stands in a string is data. They do not parse, so
-// what is no valid code is left to the interpreter to complain about. Each takes
-// time and memory in proportion to the code.
+// Lexers that know strings, comments and quoting examine the code: text in a string is
+// data. They do not parse, and leave invalid code to the interpreter. They take time and
+// memory in proportion to the length of the code.
 package check
 
 import (
@@ -17,37 +16,28 @@ import (
 	"strings"
 )
 
-// Error is what was found, all of it.
+// Error reports everything that was found in some code. Match it with errors.As.
 type Error struct {
 	Language string   // "python" or "shell"
-	Found    []string // each a sentence: "Import not allowed: 'os' (line 1)"
+	Found    []string // one phrase for each finding: "import of os is not allowed (line 1)"
 }
 
-// shown bounds what an error says.
+// shown bounds the number of findings in the text of an error.
 const shown = 100
 
+// Error lists at most 100 findings, separated by semicolons.
 func (e *Error) Error() string {
 	found, more := e.Found, ""
 	if n := len(found) - shown; n > 0 {
-		found, more = found[:shown], fmt.Sprintf("and %d more", n)
+		found, more = found[:shown], fmt.Sprintf("; and %d more", n)
 	}
-	if e.Language == "shell" {
-		return "Dangerous command blocked: " + strings.Join(add(found, more), "; ")
-	}
-	return "Dangerous code blocked:\n  - " + strings.Join(add(found, more), "\n  - ")
+	return fmt.Sprintf("%s code refused: %s%s", e.Language, strings.Join(found, "; "), more)
 }
 
-func add(found []string, more string) []string {
-	if more == "" {
-		return found
-	}
-	return append(found[:len(found):len(found)], more)
-}
-
-// refused is nil when nothing was found.
+// refused returns an Error, or nil if nothing was found.
 func refused(language string, found []string) error {
 	if len(found) == 0 {
 		return nil
 	}
-	return &Error{language, found}
+	return &Error{Language: language, Found: found}
 }

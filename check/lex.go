@@ -4,9 +4,9 @@ import "strings"
 
 type kind uint8
 
-// What a Python token is.
+// The kinds of Python tokens.
 const (
-	name kind = iota + 1 // keywords too
+	name kind = iota + 1 // identifiers and keywords
 	op                   // one character, or "..."
 	str                  // a string, or a part of one
 	number
@@ -18,18 +18,18 @@ type token struct {
 	kind             kind
 }
 
-// level is something that is open around the place where the lexer is: an
-// f-string, in whose text it is then, or a {field} of one, with code in it.
+// level is a construct that encloses the lexer's position: an f-string, if the lexer is
+// in its text, or a {field} of one, which contains code.
 type level struct {
 	quote       byte
 	triple, raw bool
 	field       bool
-	depth       int  // field: how many brackets were open before it
-	spec        bool // field: after the colon, which is text again
+	depth       int  // of a field: the number of brackets open before it
+	spec        bool // of a field: after the colon, where text begins again
 }
 
-// lexer splits Python as version 3.14 does. Nesting is a stack in memory, not
-// calls: code may nest as deeply as it is long.
+// lexer tokenizes Python 3.14. It keeps nesting in a slice and does not recurse, since
+// code may nest as deeply as it is long.
 type lexer struct {
 	s      string
 	i      int
@@ -55,7 +55,7 @@ func (l *lexer) emit(k kind, start int) {
 	l.tokens = append(l.tokens, token{int32(start), int32(l.i), l.line, k})
 }
 
-// newline moves behind the end of a line, if this is one: \n, \r\n or \r.
+// newline skips a line break (\n, \r\n or \r) and reports whether there was one.
 func (l *lexer) newline() bool {
 	switch {
 	case strings.HasPrefix(l.s[l.i:], "\r\n"):
@@ -87,7 +87,7 @@ func (l *lexer) code() {
 		for l.i < len(l.s) && l.s[l.i] != '\n' && l.s[l.i] != '\r' {
 			l.i++
 		}
-	case c == '\\': // the line goes on, or it is an error
+	case c == '\\': // a continued line, or an error
 		if l.i++; l.i < len(l.s) {
 			l.newline()
 		}
@@ -104,7 +104,8 @@ func (l *lexer) code() {
 		for l.i < len(l.s) && isName(l.s[l.i]) {
 			l.i++
 		}
-		if prefix := l.s[start:l.i]; len(prefix) <= 2 && l.i < len(l.s) && (l.s[l.i] == '"' || l.s[l.i] == '\'') && isPrefix(prefix) {
+		quoted := l.i < len(l.s) && (l.s[l.i] == '"' || l.s[l.i] == '\'')
+		if prefix := l.s[start:l.i]; quoted && len(prefix) <= 2 && isPrefix(prefix) {
 			l.open(prefix)
 			return
 		}
@@ -148,8 +149,8 @@ func (l *lexer) operator(c byte) {
 	l.emit(op, start)
 }
 
-// open begins a string. Of an f-string only the first quote is read: what is in
-// it may be code.
+// open reads a string, but of an f-string only the opening quote: the rest may contain
+// code.
 func (l *lexer) open(prefix string) {
 	prefix = strings.ToLower(prefix)
 	now := level{quote: l.s[l.i], raw: strings.Contains(prefix, "r")}
@@ -170,18 +171,18 @@ func (l *lexer) open(prefix string) {
 	}
 }
 
-// skip moves over one character of text, with the one that it escapes.
+// skip skips one character of text, including what a backslash escapes.
 func (l *lexer) skip() {
 	if l.s[l.i] == '\\' {
-		l.i++ // in a raw string, too, a quote after it does not end that
+		l.i++ // even in a raw string, an escaped quote does not end it
 	}
 	if l.i < len(l.s) && !l.newline() {
 		l.i++
 	}
 }
 
-// closed moves behind the end of a string, if it is here. A line's end ends one
-// that has been left open.
+// closed skips the end of a string and reports whether there was one. The end of the
+// line ends an unterminated string.
 func (l *lexer) closed(s level) bool {
 	c := l.s[l.i]
 	switch {
@@ -198,17 +199,14 @@ func (l *lexer) closed(s level) bool {
 	return c == '\n' || c == '\r'
 }
 
-// literal reads text of an f-string up to where code begins, or the end.
+// literal reads the text of an f-string up to a field or the string's end.
 func (l *lexer) literal(s *level) {
 	for l.i < len(l.s) {
 		switch c := l.s[l.i]; {
 		case !s.field && strings.HasPrefix(l.s[l.i:], "{{"):
 			l.i += 2
 		case c == '{':
-			start := l.i
-			l.i++
-			l.emit(op, start)
-			l.levels = append(l.levels, level{quote: s.quote, triple: s.triple, raw: s.raw, field: true, depth: l.depth})
+			l.openField(*s)
 			return
 		case c == '}' && s.field:
 			start := l.i
@@ -217,20 +215,31 @@ func (l *lexer) literal(s *level) {
 			l.levels = l.levels[:len(l.levels)-1]
 			return
 		case strings.HasPrefix(l.s[l.i:], `\{`):
-			l.i++ // no escape of a brace
+			l.i++ // a brace cannot be escaped
 		case !s.raw && strings.HasPrefix(l.s[l.i:], `\N{`):
-			l.i += 3 // the name of a character
+			l.i += 3 // a character by its name
 		case l.closed(*s):
-			// With a field that was not closed, its string ends too.
-			for n := len(l.levels); l.levels[n-1].field; n-- {
-				l.depth = l.levels[n-1].depth
-				l.levels = l.levels[:n-1]
-			}
-			l.levels = l.levels[:len(l.levels)-1]
-			l.emit(str, l.i)
+			l.endString()
 			return
 		default:
 			l.skip()
 		}
 	}
+}
+
+func (l *lexer) openField(of level) {
+	l.i++
+	l.emit(op, l.i-1)
+	of.field, of.spec, of.depth = true, false, l.depth
+	l.levels = append(l.levels, of)
+}
+
+// endString ends an f-string with its unclosed fields.
+func (l *lexer) endString() {
+	for n := len(l.levels); l.levels[n-1].field; n-- {
+		l.depth = l.levels[n-1].depth
+		l.levels = l.levels[:n-1]
+	}
+	l.levels = l.levels[:len(l.levels)-1]
+	l.emit(str, l.i)
 }

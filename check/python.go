@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// PythonRules say what Python code is refused for. nil is the default of each; a
-// list without elements is one.
+// PythonRules say what Python code may not do. A nil list stands for the default, an
+// empty one for no names.
 type PythonRules struct {
-	// Imports are the packages that may be imported, with all that is in them.
-	// The default are modules of the standard library that compute, and asyncio:
-	// that can start programs, too, but calls of tools at once need it.
+	// Imports lists the packages that may be imported, including their submodules. The
+	// default is the part of the standard library that computes, and asyncio: it can
+	// start programs, but concurrent tool calls need it.
 	Imports []string
-	// Builtins are functions that may not be called by their name.
+	// Builtins lists functions that may not be called by name.
 	Builtins []string
-	// OS are attributes of the module os that may not be used, where Imports has
-	// that.
+	// OS lists attributes of module os that may not be used. It matters if Imports
+	// allows os.
 	OS []string
 }
 
-// DefaultPython returns the rules that nil stands for, to be changed.
+// DefaultPython returns a copy of the default rules, to be modified.
 func DefaultPython() PythonRules {
 	return PythonRules{
-		Imports: strings.Fields(`__future__ abc array asyncio base64 bisect calendar cmath collections copy csv dataclasses datetime decimal enum
-			fractions functools hashlib heapq hmac io itertools json math numbers operator pprint random re statistics string struct
-			textwrap time types typing unicodedata`),
+		Imports: strings.Fields(`__future__ abc array asyncio base64 bisect calendar cmath collections copy csv
+			dataclasses datetime decimal enum fractions functools hashlib heapq hmac io itertools json math numbers
+			operator pprint random re statistics string struct textwrap time types typing unicodedata`),
 		Builtins: strings.Fields("open exec eval compile __import__ breakpoint exit quit"),
 		OS: strings.Fields(`system popen execl execle execlp execlpe execv execve execvp execvpe
 			spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe posix_spawn posix_spawnp
@@ -34,13 +34,14 @@ func DefaultPython() PythonRules {
 	}
 }
 
-// Python checks source by the default rules.
+// Python checks source against the default rules, like PythonRules.Check.
 func Python(source string) error { return PythonRules{}.Check(source) }
 
-// Check returns an *Error with all that the rules refuse, by line, or nil.
+// Check returns an *Error that lists everything that the rules refuse, in the order of
+// lines, or nil.
 func (r PythonRules) Check(source string) error {
 	if len(source) > math.MaxInt32 {
-		return &Error{"python", []string{"Source of more than 2 GiB"}}
+		return refused("python", []string{"source is longer than 2 GiB"})
 	}
 	source = strings.TrimPrefix(source, "\ufeff")
 	def := DefaultPython()
@@ -73,7 +74,7 @@ type python struct {
 	found                 []string
 }
 
-// text is a token's; "" beyond the ends, and for what is no name or operator.
+// text returns the text of a token, or "" before the first and after the last.
 func (p *python) text(i int) string {
 	if i < 0 || i >= len(p.tokens) {
 		return ""
@@ -87,7 +88,7 @@ func (p *python) refuse(i int, format string, args ...any) {
 	p.found = append(p.found, fmt.Sprintf(format, args...)+fmt.Sprintf(" (line %d)", p.tokens[i].line))
 }
 
-// look decides about the token and those after it.
+// look checks what begins at a token.
 func (p *python) look(i int) {
 	if !p.is(i, name) {
 		return
@@ -100,19 +101,19 @@ func (p *python) look(i int) {
 	case word == "from":
 		p.from(i)
 	case p.text(i-1) == "." || p.text(i-1) == "def" || p.text(i-1) == "class":
-		// An attribute, or a definition: not the builtin, and not the module.
+		// An attribute or a definition, not the builtin or module.
 	case p.builtins[word] && p.called(i):
-		p.refuse(i, "Blocked built-in call: %s()", word)
+		p.refuse(i, "call of %s() is not allowed", word)
 	case word == "os" && p.text(i+1) == "." && p.is(i+2, name) && p.os[p.text(i+2)]:
 		if p.text(i+3) == "(" {
-			p.refuse(i, "Blocked call: os.%s()", p.text(i+2))
+			p.refuse(i, "call of os.%s() is not allowed", p.text(i+2))
 		} else {
-			p.refuse(i, "Blocked attribute access: os.%s", p.text(i+2))
+			p.refuse(i, "use of os.%s is not allowed", p.text(i+2))
 		}
 	}
 }
 
-// imported reads "a.b as c, d" and looks at each.
+// imported checks each module of "a.b as c, d".
 func (p *python) imported(i int) {
 	for p.is(i, name) {
 		p.module(i, p.text(i))
@@ -128,12 +129,12 @@ func (p *python) imported(i int) {
 	}
 }
 
-// from looks at "from a.b import"; "yield from a" and "raise a from b" have
-// nothing to do with it.
+// from checks the module of "from a.b import". It ignores "yield from a" and
+// "raise a from b".
 func (p *python) from(i int) {
 	j, top := i+1, ""
 	for ; p.text(j) == "." || p.text(j) == "..."; j++ {
-		if top = "."; p.text(j+1) == "import" { // of the package that this is in
+		if top = "."; p.text(j+1) == "import" { // from the current package
 			p.module(i, top)
 			return
 		}
@@ -149,7 +150,7 @@ func (p *python) from(i int) {
 	}
 }
 
-// endsFrom tells whether the import is that of a "from", which has been looked at.
+// endsFrom reports whether an import belongs to a "from", which has been checked.
 func (p *python) endsFrom(i int) bool {
 	for i--; p.is(i, name) || p.text(i) == "." || p.text(i) == "..."; i-- {
 		if p.text(i) == "from" {
@@ -164,11 +165,11 @@ func (p *python) endsFrom(i int) bool {
 
 func (p *python) module(i int, module string) {
 	if !p.imports[module] {
-		p.refuse(i, "Import not allowed: '%.100s'", module)
+		p.refuse(i, "import of %.100s is not allowed", module)
 	}
 }
 
-// called tells whether the name, perhaps in parentheses of its own, is called.
+// called reports whether a name, possibly in parentheses, is called.
 func (p *python) called(i int) bool {
 	before, after := i-1, i+1
 	for p.text(before) == "(" && p.text(after) == ")" && !p.value(before-1) {
@@ -177,7 +178,7 @@ func (p *python) called(i int) bool {
 	return p.text(after) == "("
 }
 
-// value tells whether a "(" after that token makes a call.
+// value reports whether a "(" after a token makes a call.
 func (p *python) value(i int) bool {
 	if p.is(i, name) {
 		_, keyword := slices.BinarySearch(keywords, p.text(i))
@@ -186,5 +187,6 @@ func (p *python) value(i int) bool {
 	return p.is(i, str) || p.text(i) == ")" || p.text(i) == "]" || p.text(i) == "}"
 }
 
-// keywords are those after which an expression may begin, sorted.
-var keywords = strings.Fields("and as assert await case del elif else except for from if import in is lambda not or raise return while with yield")
+// keywords lists the keywords that an expression may follow, sorted.
+var keywords = strings.Fields("and as assert await case del elif else except for from if import in is lambda not or " +
+	"raise return while with yield")

@@ -16,12 +16,12 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// reference applies the rules to Python's own syntax tree of each module of its
+// reference applies the rules to Python's own syntax tree of every third module of its
 // library, and prints a list a line: the file, and what is found.
 const reference = `
 import ast, glob, json, os, sys
 imports, builtins, attributes = map(set, json.loads(sys.argv[1]))
-for name in glob.glob(os.path.dirname(os.__file__) + "/*.py"):
+for name in sorted(glob.glob(os.path.dirname(os.__file__) + "/*.py"))[::3]:
     try: tree = ast.parse(open(name, "rb").read().decode())
     except (SyntaxError, ValueError): continue
     found = []
@@ -31,9 +31,9 @@ for name in glob.glob(os.path.dirname(os.__file__) + "/*.py"):
         else: modules = []
         for m in modules:
             m = m[:1] + m[1:].split(".")[0]
-            if m not in imports: found.append("Import not allowed: '%s'" % m)
+            if m not in imports: found.append("import of %s is not allowed" % m)
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in builtins:
-            found.append("Blocked built-in call: %s()" % n.func.id)
+            found.append("call of %s() is not allowed" % n.func.id)
         if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "os" and n.attr in attributes:
             found.append("os." + n.attr)
     print(json.dumps([name, *found]))
@@ -52,7 +52,7 @@ func TestPythonAgreesWithItsParser(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := regexp.MustCompile(` \(line \d+\)$`)
-	use := regexp.MustCompile(`^Blocked (?:call|attribute access): (os\.\w+)(?:\(\))?$`)
+	use := regexp.MustCompile(`^(?:call|use) of (os\.\w+)(?:\(\))? is not allowed$`)
 	files := 0
 	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); files++ {
 		var want []string

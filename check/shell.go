@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Shell checks a script for a POSIX shell or bash. It looks at the words of each
-// command, also of those in $(…), backquotes, and arguments of "sh -c"; what is
-// only mentioned, in quotes, in a comment or as another command's argument,
-// passes.
+// Shell checks a script for a POSIX shell or bash and returns an *Error, or nil. It
+// examines the words of each command, including commands in $(…), backquotes and the
+// argument of "sh -c". It accepts what is only mentioned in quotes, in a comment or as
+// another command's argument.
 func Shell(script string) error {
 	c := shell{seen: make(map[string]bool)}
 	c.script(script, 0)
@@ -33,8 +33,8 @@ func (c *shell) refuse(reason string) {
 	}
 }
 
-// script looks at each pipeline. Scripts in arguments of scripts are looked at
-// to some depth: each level has to be quoted again, so nobody writes more.
+// script checks each command of a script. It checks nested scripts ("sh -c") down to
+// three levels: each level needs another layer of quotes, so real scripts have fewer.
 func (c *shell) script(s string, depth int) {
 	for _, cmd := range splitShell(s) {
 		words := cmd.words
@@ -48,7 +48,7 @@ func (c *shell) script(s string, depth int) {
 			c.command(name, words[1:])
 			if isShell(name) {
 				if cmd.fed {
-					c.refuse("pipe-to-shell execution detected")
+					c.refuse("download piped into a shell")
 				}
 				if i := slices.Index(words, "-c"); i > 0 && i+1 < len(words) && depth < 3 {
 					c.script(words[i+1], depth+1)
@@ -57,25 +57,28 @@ func (c *shell) script(s string, depth int) {
 			if !prefixes[name] && !strings.Contains(words[0], "=") {
 				break
 			}
-			// What a prefix runs is after its options and settings.
-			for words = words[1:]; len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")); {
+			// The prefixed command comes after options and assignments.
+			words = words[1:]
+			for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")) {
 				words = words[1:]
 			}
 		}
 	}
 }
 
-// prefixes are words after which another command begins.
+// prefixes are the words that another command may follow.
 var prefixes = map[string]bool{
-	"sudo": true, "env": true, "nohup": true, "time": true, "nice": true, "command": true, "builtin": true, "xargs": true, "busybox": true, "setsid": true,
-	"if": true, "then": true, "elif": true, "else": true, "while": true, "until": true, "do": true, "!": true, "{": true,
+	"sudo": true, "env": true, "nohup": true, "time": true, "nice": true,
+	"command": true, "builtin": true, "xargs": true, "busybox": true, "setsid": true,
+	"if": true, "then": true, "elif": true, "else": true,
+	"while": true, "until": true, "do": true, "!": true, "{": true,
 }
 
 func isShell(name string) bool {
 	return name == "sh" || name == "bash" || name == "zsh" || name == "dash"
 }
 
-// command looks at one, without what stood before it.
+// command checks one command, without prefixes.
 func (c *shell) command(name string, args []string) {
 	switch name {
 	case "rm":
@@ -95,7 +98,8 @@ func (c *shell) command(name string, args []string) {
 			c.refuse("su -")
 		}
 	case "chmod":
-		if flag(args, 'R', "recursive") && slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, "777") }) && slices.ContainsFunc(args, isRoot) {
+		world := func(a string) bool { return strings.HasSuffix(a, "777") }
+		if flag(args, 'R', "recursive") && slices.ContainsFunc(args, world) && slices.ContainsFunc(args, isRoot) {
 			c.refuse("recursive chmod 777 of /")
 		}
 	case "chown":
@@ -109,7 +113,8 @@ func (c *shell) command(name string, args []string) {
 	case "shutdown", "reboot", "halt", "poweroff":
 		c.refuse(name)
 	case "kill":
-		if slices.Contains(args, "1") && (flag(args, '9', "") || slices.Contains(args, "-KILL") || slices.Contains(args, "-SIGKILL") || slices.Contains(args, "9") || slices.Contains(args, "KILL")) {
+		kills := func(a string) bool { return a == "-KILL" || a == "-SIGKILL" || a == "9" || a == "KILL" }
+		if slices.Contains(args, "1") && (flag(args, '9', "") || slices.ContainsFunc(args, kills)) {
 			c.refuse("kill -9 1")
 		}
 	default:
@@ -145,7 +150,7 @@ func (c *shell) git(args []string) {
 	}
 }
 
-// flag tells whether a letter is among the options, or a word as --word.
+// flag reports whether the options include a letter, or --word.
 func flag(args []string, letter rune, word string) bool {
 	for _, a := range args {
 		switch {
@@ -182,8 +187,8 @@ func isDisk(target string) bool {
 	return strings.HasPrefix(target, "/dev/") && disk().MatchString(path.Clean(target))
 }
 
-// forkBomb finds a function whose body pipes it into itself in the background,
-// as in ":(){ :|:& };:".
+// forkBomb reports whether a script has a function that pipes itself into itself in the
+// background: ":(){ :|:& };:".
 func forkBomb(script string) bool {
 	s := strings.Join(strings.Fields(script), "")
 	for {

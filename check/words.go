@@ -8,21 +8,21 @@ import (
 
 // simple is a simple command of a script.
 type simple struct {
-	words     []string // without quotes; expansions stand as they are written
-	redirects []string // where its output goes
-	fed       bool     // it reads what curl or wget has fetched
+	words     []string // without quotes; expansions as written
+	redirects []string // the files that its output goes to
+	fed       bool     // its input is a download by curl or wget
 }
 
-// splitter cuts a script into commands. Substitutions become commands of their
-// own, before the one that they are in: a stack remembers that.
+// splitter splits a script into simple commands. Substitutions become separate commands
+// before the enclosing one, which a stack keeps.
 type splitter struct {
 	s    string
 	i    int
 	out  []simple
 	now  *context
-	open []*context // around now
+	open []*context // the contexts that enclose now
 
-	heredocs []string // whose text begins after this line
+	heredocs []string // end markers of the here-documents that begin after this line
 }
 
 // context is a command that is being read.
@@ -30,11 +30,11 @@ type context struct {
 	cmd      simple
 	word     strings.Builder
 	inWord   bool
-	redirect bool // the next word is where output goes
-	quoted   bool // in double quotes
-	close    byte // what ends it: ')', '`' or, for the script itself, 0
-	shell    bool // it is (commands), whose input and output are those of the pipeline
-	fetches  bool // a command in it is curl or wget
+	redirect bool // the next word is the file that output goes to
+	quoted   bool // inside double quotes
+	close    byte // the end: ')', '`' or, for the script itself, 0
+	shell    bool // a subshell, whose input and output are those of the pipeline
+	fetches  bool // curl or wget is among its commands
 }
 
 func splitShell(s string) []simple {
@@ -91,7 +91,7 @@ func (p *splitter) step() {
 	}
 }
 
-// operator handles what ends words and commands, and plain characters.
+// operator handles operators, white space and ordinary characters.
 func (p *splitter) operator(c byte) {
 	p.i++
 	switch c {
@@ -155,12 +155,12 @@ func (p *splitter) endWord() {
 	}
 	n.word.Reset()
 	n.inWord, n.redirect = false, false
-	if word == "{" { // of a group, or the body of a function
+	if word == "{" { // begins a group or a function's body
 		p.endCommand(false)
 	}
 }
 
-// endCommand is told whether a pipe leads to the next one.
+// endCommand ends a command; pipe is set if its output goes to the next one.
 func (p *splitter) endCommand(pipe bool) {
 	p.endWord()
 	n := p.now
@@ -170,7 +170,7 @@ func (p *splitter) endCommand(pipe bool) {
 		n.fetches = n.fetches || slices.ContainsFunc(n.cmd.words, isFetcher)
 		fed = pipe && (fed || n.fetches)
 		n.fetches = n.fetches && (pipe || n.shell)
-	} // else "a |" at the end of a line goes on
+	} // else the line ends after "a |", and the pipeline continues
 	n.cmd = simple{fed: fed}
 	n.redirect = false
 }
@@ -185,7 +185,7 @@ func (p *splitter) push(end byte) {
 	p.now = &context{close: end}
 }
 
-// pop goes on with the command around; what was substituted is some word.
+// pop returns to the enclosing command, in which the substitution is some word.
 func (p *splitter) pop() {
 	inner := p.now
 	p.now = p.open[len(p.open)-1]
@@ -194,8 +194,8 @@ func (p *splitter) pop() {
 	p.now.fetches = p.now.fetches || inner.shell && inner.fetches
 }
 
-// heredoc reads what comes after "<": if it is "<<word", the text that follows
-// this line is data.
+// heredoc reads what follows a "<". After "<<word" the text from the next line on is
+// data.
 func (p *splitter) heredoc() {
 	rest := p.s[p.i:]
 	if strings.HasPrefix(rest, "<<") { // "<<<word"

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/cgroup"
+	"github.com/tegmen-dev/tegmen/internal/sample"
 )
 
 // cgroups is where an engine makes those of its sandboxes. The place is prepared
@@ -272,9 +272,5 @@ func (b *linuxBox) full() (list []fullLimit) {
 // oomKills is how many processes the kernel has killed for want of memory since
 // it booted.
 func oomKills() int64 {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0
-	}
-	return cgroup.Field(string(text), "oom_kill")
+	return sample.OOMKills()
 }

@@ -122,7 +122,7 @@ func TestEachRuleDecides(t *testing.T) {
 			with := func(rs ...rule) []rule { return slices.Concat(all[:i], rs, all[i+1:]) }
 			mutants["drop: "+r.why] = with()
 			if len(r.filters) > 0 {
-				mutants["widen: "+r.why] = with(rule{r.why, r.allow, r.ops, nil})
+				mutants["widen: "+r.why] = with(rule{why: r.why, allow: r.allow, ops: r.ops})
 			}
 			for _, f := range r.filters {
 				if !r.allow && f.word != "regex" {
@@ -130,7 +130,7 @@ func TestEachRuleDecides(t *testing.T) {
 				}
 				others := slices.DeleteFunc(slices.Clone(r.filters), func(o filter) bool { return o.word == f.word })
 				if len(others) > 0 {
-					mutants["without "+f.word+": "+r.why] = with(rule{r.why, r.allow, r.ops, others})
+					mutants["without "+f.word+": "+r.why] = with(rule{why: r.why, allow: r.allow, ops: r.ops, filters: others})
 				}
 			}
 			for j, op := range r.ops {

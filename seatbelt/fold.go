@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// fold is a regular expression of the paths that a case-insensitive file system
-// of macOS takes for root+rest: root is there already, and therefore known by
-// the name that it has, rest may be asked for in any spelling. It matches a
-// little more, by names with characters outside ASCII: the engine behind it
-// need not know any Unicode.
+// fold returns a regular expression for the paths that a case-insensitive file system
+// of macOS takes for root+rest. root exists and is reported as stored; rest may be
+// asked for in any spelling. The expression also matches some other names with
+// characters outside ASCII, since it does not rely on a Unicode-aware regexp engine.
 //
-// The attack is CVE-2014-9390: where .git/hooks is denied, make .GIT/hooks.
+// The attack is CVE-2014-9390: create .GIT/hooks where .git/hooks is denied.
 func fold(root, rest string) string {
 	var b strings.Builder
 	b.WriteByte('^')
@@ -33,11 +32,11 @@ func fold(root, rest string) string {
 func printable(c rune) bool { return ' ' <= c && c <= '~' }
 
 const (
-	// other is what a name with a character outside ASCII goes on with.
+	// other matches the rest of a name from a character outside ASCII on.
 	other = "[^ -~][^/]*"
 
-	// joined are the letters of which characters outside ASCII fold to one or
-	// more: ſ to s, K (the sign of Kelvin) to k, ß to ss, ﬁ to fi, ﬄ to ffl, ﬆ to st.
+	// joined lists the letters to which characters outside ASCII fold, alone or in
+	// sequence: ſ to s, K (the Kelvin sign) to k, ß to ss, ﬁ to fi, ﬄ to ffl, ﬆ to st.
 	joined = "fiklstFIKLST"
 )
 

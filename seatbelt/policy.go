@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// builder collects the parameters that the rules of a Config name.
+// builder collects the parameters that the rules of a Config use.
 type builder struct {
 	config Config
 	params []string
 }
 
-// The operations of reading a program, and all that can be done with one.
+// The operations on a program file.
 const (
 	read = "file-read*"
 	meta = "file-read-metadata"
-	mapx = "file-map-executable" // dyld's mmap, which is asked about besides reading
-	exec = "process-exec*"       // and the interpreter of a script
+	mapx = "file-map-executable" // dyld's mmap, checked in addition to reading
+	exec = "process-exec*"       // covers the interpreter of a script
 )
 
-// rules are the profile in order: the last that matches counts.
+// rules returns the profile's rules in order: the last one that matches wins.
 func (b *builder) rules() []rule {
 	c := b.config
 	own := append(b.paths("READ", c.Read), b.paths("WRITE", c.Write)...)
@@ -31,8 +31,8 @@ func (b *builder) rules() []rule {
 	if len(c.Write) > 0 {
 		writes := own[len(c.Read):]
 		rules = append(rules,
-			rule{"What can be written to.", true, []string{"file-write*"}, writes},
-			rule{"A set-user-ID program left behind would let others act as this user.", false, []string{"file-write-setugid"}, nil})
+			allow("Writable files.", writes, "file-write*"),
+			deny("A set-user-ID program left behind would let others act as this user.", nil, "file-write-setugid"))
 	}
 	if len(c.Ports) > 0 {
 		ports := slices.Compact(slices.Sorted(slices.Values(c.Ports)))
@@ -40,7 +40,7 @@ func (b *builder) rules() []rule {
 		for _, port := range ports {
 			remote = append(remote, filter{word: "remote tcp", arg: "localhost:" + strconv.Itoa(port)})
 		}
-		rules = append(rules, rule{"What can be connected to.", true, []string{"network-outbound"}, remote})
+		rules = append(rules, allow("Ports that can be connected to.", remote, "network-outbound"))
 	}
 	return append(rules, b.denials()...)
 }
@@ -54,13 +54,14 @@ func program(c Config) []string {
 
 func processes() []rule {
 	return []rule{
-		{"Children are in the same sandbox.", true, []string{"process-fork"}, nil},
-		{"A process can look at itself,", true, []string{"process-info*"}, []filter{{word: "target self"}}},
-		{"and signal those of its sandbox.", true, []string{"signal"}, []filter{{word: "target same-sandbox"}}},
+		allow("Children run in the same sandbox.", nil, "process-fork"),
+		allow("A process can inspect itself,", []filter{{word: "target self"}}, "process-info*"),
+		allow("and signal the processes of its sandbox.", []filter{{word: "target same-sandbox"}}, "signal"),
 	}
 }
 
-// reading is also executing, since whoever can read a program can load it.
+// reading allows reading and executing together, since a process can load any program
+// that it can read.
 func (b *builder) reading(own, starts []filter) []rule {
 	c := b.config
 	mine := slices.Concat(own, starts)
@@ -75,29 +76,32 @@ func (b *builder) reading(own, starts []filter) []rule {
 			ops = append(ops, exec)
 		}
 		rules = append(rules,
-			rule{"Everything can be read.", true, ops, nil},
-			rule{"Except terminals and disks, and the second names of everything, by which it would not be hidden: backups have them, too.", false,
-				[]string{read, mapx, exec}, each("subpath", "/dev", "/System/Volumes/Data", "/Volumes")})
+			allow("Everything can be read,", nil, ops...),
+			deny("except terminals, disks, and the second names that everything has there and in backups: rules that "+
+				"hide files do not match those.",
+				each("subpath", "/dev", "/System/Volumes/Data", "/Volumes"), read, mapx, exec))
 	} else {
 		trees := each("subpath", systemTrees()...)
+		data := append(each("subpath", systemData()...), each("literal", systemFiles()...)...)
 		rules = append(rules,
-			rule{"The system's programs and libraries.", true, []string{read, mapx}, trees},
-			rule{"What they ask at start.", true, []string{read}, append(each("subpath", systemData()...), each("literal", systemFiles()...)...)})
+			allow("The system's programs and libraries.", trees, read, mapx),
+			allow("Files that they read at start.", data, read))
 		if c.Program == "" {
-			rules = append(rules, rule{"They can be executed.", true, []string{exec}, trees})
+			rules = append(rules, allow("The system's programs can be executed.", trees, exec))
 		}
-		rules = append(rules, rule{"The way to what can be read, for realpath and getcwd; not what else is there.", true, []string{meta}, b.above()})
+		rules = append(rules, allow("Directories above readable files, for realpath and getcwd; not their contents.",
+			b.above(), meta))
 	}
 	if len(mine) > 0 {
-		rules = append(rules, rule{"What the sandbox was given.", true, []string{read, mapx}, mine})
+		rules = append(rules, allow("Files that the sandbox was given.", mine, read, mapx))
 	}
 	if len(runs) > 0 {
-		rules = append(rules, rule{"This can be executed.", true, []string{exec}, runs})
+		rules = append(rules, allow("Programs that can be executed.", runs, exec))
 	}
 	return rules
 }
 
-// above are the directories above everything that can be read.
+// above matches the directories above everything that can be read.
 func (b *builder) above() []filter {
 	c := b.config
 	system := ancestors(slices.Concat(systemTrees(), systemData(), systemFiles(), []string{"/dev/null"}))
@@ -109,7 +113,7 @@ func (b *builder) above() []filter {
 	return append(each("literal", append(systemLinks(), system...)...), b.values("literal", "ABOVE", own)...)
 }
 
-// ancestors are the directories above names but "/", sorted.
+// ancestors returns the directories above names except "/", sorted.
 func ancestors(names []string) []string {
 	var dirs []string
 	for _, name := range names {
@@ -121,63 +125,73 @@ func ancestors(names []string) []string {
 	return slices.Compact(dirs)
 }
 
-// ttys are the terminals; those that were made within the sandbox have the
-// extension.
+// ttys matches terminals. Those created inside the sandbox have the extension
+// com.apple.sandbox.pty.
 const ttys = "^/dev/ttys[0-9]+$"
 
 func devices(c Config) []rule {
-	made := []filter{{word: "require-all", sub: []filter{{word: "regex", arg: ttys}, {word: "extension", arg: "com.apple.sandbox.pty"}}}}
+	created := []filter{{word: "require-all", sub: []filter{
+		{word: "regex", arg: ttys}, {word: "extension", arg: "com.apple.sandbox.pty"}}}}
 	pty := []string{read, "file-write-data", "file-ioctl"}
 	rules := []rule{
-		{"Devices that hold nothing. Each program opens dtracehelper; the ioctl by which it would reach DTrace is refused.", true,
-			[]string{read}, each("literal", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/autofs_nowait")},
-		{"What a program has open already, by number,", true,
-			[]string{read, "file-write-data"}, each("subpath", "/dev/fd")},
-		{"and the names that lead there.", true, []string{meta}, each("literal", "/dev", "/dev/stdin", "/dev/stdout", "/dev/stderr")},
-		{"Writing to nowhere.", true, []string{"file-write-data"}, each("literal", "/dev/null", "/dev/zero")},
-		{"Terminals can be made, as script and tmux do,", true, []string{"pseudo-tty"}, nil},
-		{"by opening this,", true, pty, each("literal", "/dev/ptmx")},
-		{"and those that were made can be used. The user's cannot: it would read what is typed.", true, pty, made},
+		allow("Devices that hold no data. Every program opens dtracehelper; the ioctl that reaches DTrace is denied.",
+			each("literal", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+				"/dev/dtracehelper", "/dev/autofs_nowait"), read),
+		allow("Open descriptors by number,", each("subpath", "/dev/fd"), read, "file-write-data"),
+		allow("and by name.", each("literal", "/dev", "/dev/stdin", "/dev/stdout", "/dev/stderr"), meta),
+		allow("Devices that discard output.", each("literal", "/dev/null", "/dev/zero"), "file-write-data"),
+		allow("Terminals can be created, as script and tmux do,", nil, "pseudo-tty"),
+		allow("by opening this device,", each("literal", "/dev/ptmx"), pty...),
+		allow("and used. The user's terminal cannot: a guest would read what is typed.", created, pty...),
 	}
 	if c.Terminal {
 		rules = append(rules,
-			rule{"The terminal that the sandbox has.", true, pty, each("literal", "/dev/tty")},
-			rule{"Modes and size of those that are open. None can be opened by its name.", true, []string{meta, "file-ioctl"}, each("regex", ttys)})
+			allow("The sandbox's terminal.", each("literal", "/dev/tty"), pty...),
+			allow("Modes and size of open terminals. They cannot be opened by name.",
+				each("regex", ttys), meta, "file-ioctl"))
 	}
 	return rules
 }
 
 func system() []rule {
 	return []rule{
-		{"Services, each of which is a program outside.", true, []string{"mach-lookup"}, each("global-name", services()...)},
-		{"What kind of machine this is.", true, []string{"sysctl-read"}, sysctls()},
-		{"Locks of Python's multiprocessing.", true, []string{"ipc-posix-sem"}, each("ipc-posix-name-prefix", "/mp-")},
-		{"And its shared memory.", true, []string{"ipc-posix-shm*"}, each("ipc-posix-name-prefix", "/psm_")},
+		allow("Mach services; each is a program outside the sandbox.",
+			each("global-name", services()...), "mach-lookup"),
+		allow("Properties of the machine.", sysctls(), "sysctl-read"),
+		allow("Locks of Python's multiprocessing,", each("ipc-posix-name-prefix", "/mp-"), "ipc-posix-sem"),
+		allow("and its shared memory.", each("ipc-posix-name-prefix", "/psm_"), "ipc-posix-shm*"),
 	}
 }
 
-// denials come after all that is allowed.
+// denials come after everything that is allowed.
 func (b *builder) denials() []rule {
 	c := b.config
-	keep := slices.Concat(c.Keep, slices.DeleteFunc(slices.Concat(c.Launcher, program(c)), func(name string) bool { return b.root(name) == "" }))
+	outside := func(name string) bool { return b.root(name) == "" }
+	keep := slices.Concat(c.Keep, slices.DeleteFunc(slices.Concat(c.Launcher, program(c)), outside))
 	var rules []rule
 	if len(keep) > 0 {
-		rules = append(rules, rule{"What stays as it is.", false, []string{"file-write*"}, slices.Concat(
-			b.values("literal", "KEEP", keep), b.again("subpath", "KEEP", keep), b.spellings("KEEP_AS", keep, "(/.*)?$"))})
+		rules = append(rules, deny("Kept files.", b.everySpelling("KEEP", keep), "file-write*"))
 	}
 	if pins := b.pins(slices.Concat(keep, c.Hidden)); len(pins) > 0 {
-		rules = append(rules, rule{"What stays where it is: moved, it would have a name that no rule knows.", false,
-			[]string{"file-write-create", "file-write-unlink"}, append(b.values("literal", "PIN", pins), b.spellings("PIN_AS", pins, "$")...)})
+		rules = append(rules, deny("Directories that cannot be moved: the rules do not match their contents elsewhere.",
+			append(b.values("literal", "PIN", pins), b.spellings("PIN_AS", pins, "$")...),
+			"file-write-create", "file-write-unlink"))
 	}
 	if len(c.Hidden) > 0 {
-		rules = append(rules, rule{"What is hidden, whatever else is said: each operation by name, too, that an allowance above names.", false, []string{read, meta, mapx, exec, "file-write*"},
-			slices.Concat(b.values("literal", "HIDDEN", c.Hidden), b.again("subpath", "HIDDEN", c.Hidden), b.spellings("HIDDEN_AS", c.Hidden, "(/.*)?$"))})
+		rules = append(rules, deny("Hidden files. This names every operation that a rule above allows by name.",
+			b.everySpelling("HIDDEN", c.Hidden), read, meta, mapx, exec, "file-write*"))
 	}
 	return rules
 }
 
-// pins are the directories that cannot be moved: those of the Config, the roots
-// of Write, and what is between these and the names.
+// everySpelling matches the names and everything beneath them in all spellings.
+func (b *builder) everySpelling(key string, names []string) []filter {
+	return slices.Concat(b.values("literal", key, names), b.again("subpath", key, names),
+		b.spellings(key+"_AS", names, "(/.*)?$"))
+}
+
+// pins lists the directories that cannot be moved: those of the Config, the roots of
+// Write, and the directories between these roots and the names.
 func (b *builder) pins(names []string) []string {
 	pins := slices.Clone(b.config.Pin)
 	for _, p := range b.config.Write {
@@ -192,7 +206,7 @@ func (b *builder) pins(names []string) []string {
 	return slices.Compact(pins)
 }
 
-// root is the innermost directory of Write that has name in it, or is it, or "".
+// root returns the innermost path in Write that is or contains name, or "".
 func (b *builder) root(name string) string {
 	root := ""
 	for _, p := range b.config.Write {
@@ -203,7 +217,7 @@ func (b *builder) root(name string) string {
 	return root
 }
 
-// spellings match the names as a case-insensitive file system does.
+// spellings matches the names as a case-insensitive file system does.
 func (b *builder) spellings(key string, names []string, end string) []filter {
 	var patterns []string
 	for _, name := range names {
@@ -226,7 +240,7 @@ func (b *builder) paths(key string, ps []Path) []filter {
 	return fs
 }
 
-// values are parameters, and a filter for each.
+// values adds parameters and returns a filter for each.
 func (b *builder) values(word, key string, values []string) []filter {
 	var fs []filter
 	for i, v := range values {
@@ -241,7 +255,7 @@ func (b *builder) value(word, key string, i int, value string) filter {
 	return filter{word: word, arg: name, param: true}
 }
 
-// again are other filters of parameters that are there.
+// again returns more filters for parameters that values has added.
 func (b *builder) again(word, key string, values []string) []filter {
 	var fs []filter
 	for i := range values {

@@ -9,85 +9,86 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid is what every error of New is: a Config that cannot be.
+// ErrInvalid is wrapped by every error of New.
 var ErrInvalid = errors.New("invalid seatbelt configuration")
 
 // Path is a file of the host, or a directory with everything beneath it.
 type Path struct {
-	Name string // absolute and clean, symbolic links resolved: rules see real paths
-	Dir  bool
+	Name string // absolute and clean, with symbolic links resolved: rules see real paths
+	Dir  bool   // it is a directory, and everything beneath is meant
 }
 
-// Config says what a sandbox may do beyond what every program needs: its own
-// processes, the system's programs and libraries and those of Homebrew, and
-// devices such as /dev/null. The zero Config allows just that: no network, nothing
-// written, no file of a user read.
+// Config says what a sandbox may do beyond what every program needs: start and signal
+// its own processes, use the programs and libraries of the system and of Homebrew, and
+// use devices such as /dev/null. The zero Config allows only that: no network, no
+// writing, and no access to users' files.
 //
-// All names are absolute, clean, UTF-8 and not "/"; Read and Write do not take all
-// of /dev either. They should have their symbolic links resolved: a secret that is
-// reached through a link needs both names in Hidden. Where paths overlap, Write
-// beats Read, Keep and Pin beat Write, and Hidden beats everything.
+// All names must be absolute, clean, valid UTF-8 and not "/"; Read and Write do not
+// accept /dev as a whole. Resolve symbolic links first: a secret that can be reached
+// through a link needs both names in Hidden. Where paths overlap, Write overrides Read,
+// Keep and Pin override Write, and Hidden overrides everything.
 type Config struct {
 	Read  []Path // can be read, listed, mapped and executed
-	Write []Path // also written to; what stands there can itself be neither renamed nor removed
+	Write []Path // like Read, and can be written; the paths themselves cannot be renamed or removed
 
-	// Keep are trees and files in Write that stay as they are, whether they exist
-	// or not: not written, made, renamed, removed or linked to. The directories
-	// between them and the root in Write are pinned.
+	// Keep lists trees and files in Write that stay unchanged, whether they exist or
+	// not: they cannot be written, created, renamed, removed or linked. The directories
+	// between them and their root in Write are pinned.
 	Keep []string
 
-	// Pin are directories in Write that can be neither renamed nor removed nor
-	// replaced, nor made if they are missing. What is in them is not concerned.
+	// Pin lists directories in Write that cannot be renamed, removed or replaced, nor
+	// created if they are missing. It does not affect their contents.
 	Pin []string
 
-	// ReadAll lets everything be read, mapped and executed that is not Hidden,
-	// except devices. It is for compatibility, and the weaker setting.
+	// ReadAll allows everything except devices and Hidden to be read, mapped and
+	// executed. It is weaker than Read and meant for compatibility.
 	ReadAll bool
 
-	// Hidden are trees and files that can be neither read, looked at, executed nor
-	// written, whatever else is said, with ReadAll or without. Secrets has a
-	// default for ReadAll. The directories above them in Write are pinned.
+	// Hidden lists trees and files that cannot be read, inspected, executed or written,
+	// whatever the other fields say. Secrets returns a default to use with ReadAll. The
+	// directories above them in Write are pinned.
 	Hidden []string
 
-	// Ports are TCP ports of localhost, 1 to 65535, that can be connected to. None:
-	// no network at all, no sockets in files either. A socket that is connected
-	// already when the sandbox starts works in any case.
+	// Ports lists the TCP ports of localhost, 1 to 65535, that can be connected to. If it
+	// is empty, there is no network and Unix sockets cannot be connected to. A socket
+	// that is connected when the sandbox starts works in any case.
 	Ports []int
 
-	// Program, if set, is the only thing besides Launcher that can be executed, by
-	// sandbox-exec as by any process within. It can be read, and is kept.
+	// Program, if set, is the only program besides Launcher that can be executed, by
+	// sandbox-exec and by any process inside. It can be read, and is kept.
 	Program string
 
-	// Launcher are programs that only start the command, such as /bin/sh. They can
-	// be executed and read, and are kept, with Program and without.
+	// Launcher lists programs that only start the command, such as /bin/sh. They can be
+	// executed and read, and are kept, whether Program is set or not.
 	Launcher []string
 
-	// Terminal says that the sandbox gets a terminal: one that was made for it, since
-	// whoever can use ioctl on a terminal can also put input into it (TIOCSTI).
+	// Terminal gives the sandbox access to its terminal. It must be one created for it:
+	// a process that can use ioctl on a terminal can inject input into it (TIOCSTI).
 	Terminal bool
 }
 
-// Profile is a Config in the language of Seatbelt. It does not change; all
-// methods are safe for concurrent use.
+// Profile is a Config in the language of Seatbelt. It is immutable and safe for
+// concurrent use.
 type Profile struct {
 	text   string
 	params []string
 }
 
-// maxArgs bounds what Args takes up, in bytes: execve(2) has 1 MiB for arguments
-// and environment, and the command has to fit as well.
+// maxArgs bounds the size of Args in bytes: execve(2) has 1 MiB for arguments and
+// environment, which the command shares.
 const maxArgs = 256 << 10
 
-// New is the profile for c. Its error tells everything that is wrong with c and
-// is ErrInvalid. Nothing is looked up: that the names are real paths, and where
-// Dir is set directories, is for the caller to see to.
+// New returns the profile for c. The error wraps ErrInvalid and joins all problems of
+// c. New does not look at the disk: the caller makes sure that names are real paths and
+// that Dir is set for directories.
 func New(c Config) (*Profile, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	b := builder{config: c}
 	p := &Profile{text: render(b.rules())}
-	p.params = slices.SortedStableFunc(slices.Values(b.params), func(x, y string) int { return p.first(x) - p.first(y) })
+	order := func(x, y string) int { return p.first(x) - p.first(y) }
+	p.params = slices.SortedStableFunc(slices.Values(b.params), order)
 	size := 0
 	for _, arg := range p.Args() {
 		size += len(arg) + 1
@@ -98,21 +99,21 @@ func New(c Config) (*Profile, error) {
 	return p, nil
 }
 
-// String is the profile's text. The same Config has the same text, and no path of
-// it is in there: these are parameters.
+// String returns the profile's text. It depends only on the Config and contains no
+// path of it: paths are parameters, so that none can be read as SBPL.
 func (p *Profile) String() string { return p.text }
 
-// Params are the parameters of the text, each "KEY=value", in the order in which
-// the text first names them.
+// Params returns a copy of the text's parameters, each as "KEY=value", in the order in
+// which the text first uses them.
 func (p *Profile) Params() []string { return slices.Clone(p.params) }
 
-// first is where the text names a parameter first.
+// first returns where the text first uses a parameter.
 func (p *Profile) first(param string) int {
 	key, _, _ := strings.Cut(param, "=")
 	return strings.Index(p.text, "(param "+quote(key)+")")
 }
 
-// Args are the arguments of sandbox-exec(1) that come before the command.
+// Args returns the arguments of sandbox-exec(1) that come before the command.
 func (p *Profile) Args() []string {
 	args := []string{"-p", p.text}
 	for _, param := range p.params {
@@ -135,7 +136,7 @@ func (c Config) validate() error {
 		for _, p := range list.paths {
 			check(list.field, p.Name)
 			if p.Name == "/dev" {
-				errs = append(errs, fmt.Errorf("%w: %s: /dev is every terminal and disk", ErrInvalid, list.field))
+				errs = append(errs, fmt.Errorf("%w: %s: /dev contains every terminal and disk", ErrInvalid, list.field))
 			}
 		}
 	}
@@ -158,12 +159,12 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// wrongName says what is wrong with a path. File systems of macOS take no names
-// but UTF-8, and "/" would be all devices, too.
+// wrongName returns what is wrong with a path, or "". File systems of macOS accept only
+// UTF-8, and "/" would include all devices.
 func wrongName(name string) string {
 	switch {
 	case strings.ContainsRune(name, 0):
-		return "with a NUL byte"
+		return "a name with a NUL byte"
 	case !path.IsAbs(name):
 		return "not absolute"
 	case path.Clean(name) != name:

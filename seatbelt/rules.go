@@ -5,13 +5,21 @@ import (
 	"strings"
 )
 
-// rule allows or denies operations on what matches one of the filters, or on
-// everything if there is none.
+// rule allows or denies operations on whatever matches one of the filters, or on
+// everything without filters.
 type rule struct {
-	why     string // stands above it in the text, and names it in tests
+	why     string // the comment above it in the text; identifies it in tests
 	allow   bool
 	ops     []string
 	filters []filter
+}
+
+func allow(why string, filters []filter, ops ...string) rule {
+	return rule{why: why, allow: true, ops: ops, filters: filters}
+}
+
+func deny(why string, filters []filter, ops ...string) rule {
+	return rule{why: why, ops: ops, filters: filters}
 }
 
 // filter is a condition: (word), (word "arg"), (word (param "arg")) or
@@ -23,7 +31,7 @@ type filter struct {
 	sub   []filter
 }
 
-// each is one filter for each argument.
+// each returns one filter for each argument.
 func each(word string, args ...string) []filter {
 	var fs []filter
 	for _, arg := range args {
@@ -69,8 +77,8 @@ func (f filter) render(b *strings.Builder) {
 	b.WriteString(")")
 }
 
-// quote is a string of SBPL, whose reader is that of TinyScheme: \xHH is a
-// byte. All strings of a profile are written by it.
+// quote returns s as a string literal of SBPL, whose reader is TinyScheme's: \xHH is a
+// byte. It writes all strings of a profile.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -2,47 +2,47 @@ package seatbelt
 
 import "path"
 
-// Secrets are the files of a Mac and of the user whose home directory this is
-// that no sandbox has any business with: a default for Config.Hidden together with
-// ReadAll. They are named whether they exist or not; home is absolute with its
-// links resolved, and of "" there are only the files of the system. A list that
-// leaves nothing out cannot be had, which is why ReadAll is the weaker setting.
+// Secrets returns the files of a Mac and of the user with the given home directory that
+// no sandbox needs: a default for Config.Hidden together with ReadAll. It lists them
+// whether they exist or not. home is absolute with symbolic links resolved; if it is "",
+// only files of the system are listed. The list cannot be complete, so ReadAll remains
+// weaker than Read.
 func Secrets(home string) []string {
 	secrets := []string{
 		"/Library/Keychains",                         // the system's keys, of Wi-Fi and certificates
-		"/Library/Application Support/com.apple.TCC", // who may use camera, screen and disk
+		"/Library/Application Support/com.apple.TCC", // which programs may use camera, screen and disk
 		"/private/var/db/SystemKey",                  // opens the system's keychain
 		"/private/var/db/dslocal",                    // users, with hashes of their passwords
-		"/private/etc/master.passwd",                 // the same, in its old place
-		"/private/etc/ssh",                           // keys by which this host is known
-		"/private/etc/krb5.keytab",                   // and services of it
+		"/private/etc/master.passwd",                 // the same, in its former place
+		"/private/etc/ssh",                           // host keys
+		"/private/etc/krb5.keytab",                   // Kerberos keys of services
 		"/private/var/root",                          // the home directory of root
 	}
 	if home == "" {
 		return secrets
 	}
 	for _, name := range []string{
-		// Keys and passwords of the user's own.
+		// The user's keys and passwords.
 		".ssh",            // private keys
 		".gnupg",          // private keys
 		".password-store", // pass
 		".config/op",      // 1Password
 		"Library/Group Containers/2BUA8C4S2C.com.1password", // 1Password's vault
 		"Library/Keychains",                         // the user's passwords
-		"Library/Application Support/com.apple.TCC", // what programs may see
+		"Library/Application Support/com.apple.TCC", // what programs may access
 		".netrc",             // passwords of hosts, for curl and git
 		".pgpass", ".my.cnf", // passwords of databases
 		".vault-token", // HashiCorp Vault
 
-		// Clouds: each costs money or holds others' data.
+		// Cloud accounts: they cost money or hold other people's data.
 		".aws", ".azure", ".oci", ".boto", ".s3cfg",
 		".config/gcloud",                // access and refresh tokens
 		".config/rclone",                // passwords of storage
 		".kube",                         // certificates of clusters
-		".docker", ".config/containers", // logins of registries
+		".docker", ".config/containers", // registry logins
 		".terraform.d/credentials.tfrc.json", // Terraform Cloud
 
-		// Code: with these, it is published in the user's name.
+		// Credentials to publish code in the user's name.
 		".git-credentials", ".config/git/credentials",
 		".config/gh", ".config/hub", ".config/glab-cli", // GitHub, GitLab
 		".npmrc", ".yarnrc.yml", ".pypirc", ".gem/credentials",
@@ -50,11 +50,11 @@ func Secrets(home string) []string {
 		".m2/settings.xml", ".gradle/gradle.properties", ".composer/auth.json",
 		".codex/auth.json", ".claude/.credentials.json", ".gemini/oauth_creds.json", // model accounts
 
-		// What was typed, passwords and tokens included.
+		// History of what was typed, including passwords and tokens.
 		".bash_history", ".bash_sessions", ".zsh_history", ".zsh_sessions", ".local/share/fish",
 		".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
 
-		// Browsers: cookies are sessions, and some keep passwords.
+		// Browsers: cookies are sessions, and some store passwords.
 		"Library/Safari", "Library/Cookies", "Library/HTTPStorages", "Library/Containers/com.apple.Safari",
 		"Library/Application Support/Google/Chrome", "Library/Application Support/Chromium",
 		"Library/Application Support/Firefox", "Library/Application Support/Microsoft Edge",

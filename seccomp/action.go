@@ -7,39 +7,39 @@ import (
 	"syscall"
 )
 
-// Kind is what happens to a system call.
+// Kind says what happens to a system call.
 type Kind string
 
-// The kinds, by their names in libseccomp and in docker's profiles.
+// The kinds, named as in libseccomp and in docker's profiles.
 const (
-	Allow       Kind = "SCMP_ACT_ALLOW"
-	Errno       Kind = "SCMP_ACT_ERRNO"        // refused with an errno
-	KillProcess Kind = "SCMP_ACT_KILL_PROCESS" // the process ends with SIGSYS
-	KillThread  Kind = "SCMP_ACT_KILL_THREAD"  // one thread does
-	Trap        Kind = "SCMP_ACT_TRAP"         // SIGSYS, which can be caught
-	Log         Kind = "SCMP_ACT_LOG"          // allowed, and in the kernel's log
-	Notify      Kind = "SCMP_ACT_NOTIFY"       // another process decides
+	Allow       Kind = "SCMP_ACT_ALLOW"        // the call is executed
+	Errno       Kind = "SCMP_ACT_ERRNO"        // the call fails with an errno
+	KillProcess Kind = "SCMP_ACT_KILL_PROCESS" // SIGSYS kills the process
+	KillThread  Kind = "SCMP_ACT_KILL_THREAD"  // SIGSYS kills the calling thread
+	Trap        Kind = "SCMP_ACT_TRAP"         // SIGSYS is sent and can be caught
+	Log         Kind = "SCMP_ACT_LOG"          // the call is executed and written to the kernel's log
+	Notify      Kind = "SCMP_ACT_NOTIFY"       // a supervisor in another process decides
 )
 
-// returned is what a filter returns for a kind.
+// returned pairs a kind with the value that a filter returns for it.
 type returned struct {
 	kind  Kind
 	value uint32
 }
 
-// kinds pairs each with the value that a filter returns for it (seccomp(2)).
+// kinds lists every kind with its return value (seccomp(2)).
 var kinds = []returned{
 	{Allow, 0x7fff0000}, {Errno, 0x00050000}, {KillProcess, 0x80000000}, {KillThread, 0x00000000},
 	{Trap, 0x00030000}, {Log, 0x7ffc0000}, {Notify, 0x7fc00000},
 }
 
-// An Action is what a filter decides on a call.
+// An Action is a filter's decision on a call.
 type Action struct {
-	Kind  Kind
-	Errno syscall.Errno // of Errno
+	Kind  Kind          // what happens
+	Errno syscall.Errno // what the call fails with if Kind is Errno, otherwise 0
 }
 
-// action is what the return value of a filter means.
+// action decodes the return value of a filter.
 func action(ret uint32) Action {
 	for _, k := range kinds {
 		if ret&0xffff0000 == k.value {
@@ -50,7 +50,7 @@ func action(ret uint32) Action {
 			return a
 		}
 	}
-	return Action{Kind: KillProcess} // as the kernel treats what it does not know
+	return Action{Kind: KillProcess} // as the kernel treats unknown values
 }
 
 func (a Action) ret() uint32 {
@@ -58,7 +58,7 @@ func (a Action) ret() uint32 {
 	return kinds[i].value | uint32(a.Errno)
 }
 
-// String is "allow", "EPERM", "kill".
+// String returns the action in short: "allow", "EPERM" or "kill", for example.
 func (a Action) String() string {
 	switch a.Kind {
 	case Allow:
@@ -71,7 +71,7 @@ func (a Action) String() string {
 	return strings.ToLower(strings.TrimPrefix(string(a.Kind), "SCMP_ACT_"))
 }
 
-// Linux's numbers, which package syscall has only on Linux.
+// Linux's numbers: those of package syscall depend on the system it is built for.
 const (
 	eperm           syscall.Errno = 1
 	enosys          syscall.Errno = 38

@@ -7,22 +7,25 @@ import (
 	"strings"
 )
 
-// ErrNoCompiler is what Compile returns where libseccomp is not linked.
-var ErrNoCompiler = errors.New("this build has no compiler for seccomp policies: install libseccomp-dev and build with CGO_ENABLED=1 go build -tags libseccomp; the built-in profiles need none")
+// ErrNoCompiler is returned by Compile in a build without libseccomp.
+var ErrNoCompiler = errors.New("this build has no compiler for seccomp policies: install libseccomp-dev and " +
+	"build with CGO_ENABLED=1 go build -tags libseccomp; the built-in profiles need none")
 
-// Builtin is the filter of a built-in profile for a GOARCH.
+// Builtin returns the filter of a built-in profile (see Names) for a GOARCH,
+// "amd64" or "arm64". The caller owns it.
 func Builtin(profile, goarch string) (Filter, error) {
 	b, err := builtin.ReadFile("builtin/" + profile + "_" + goarch + ".bpf")
 	switch {
 	case err == nil:
 		return parse(b)
-	case Lookup(profile) == nil: // which takes longer than reading one
-		return nil, fmt.Errorf("no seccomp profile %q; there are %s", profile, strings.Join(Names(), ", "))
+	case Lookup(profile) == nil: // slower than reading a file, so only on failure
+		return nil, fmt.Errorf("no seccomp profile %q: want one of %s", profile, strings.Join(Names(), ", "))
 	}
 	return nil, fmt.Errorf("no seccomp profile for %s", goarch)
 }
 
-// And is a filter that allows what both f and a built-in profile allow.
+// And returns a filter that allows only what both f and a built-in profile for
+// the GOARCH allow. The profile decides on the calls that f allows.
 func (f Filter) And(profile, goarch string) (Filter, error) {
 	other, err := Builtin(profile, goarch)
 	if err != nil {
@@ -31,7 +34,7 @@ func (f Filter) And(profile, goarch string) (Filter, error) {
 	return lower(f.then(other))
 }
 
-// then has what f allows decided by other.
+// then returns f with each "allow" replaced by a jump to other.
 func (f Filter) then(other Filter) Filter {
 	out := slices.Clone(f)
 	for pc := range out {
@@ -42,10 +45,11 @@ func (f Filter) then(other Filter) Filter {
 	return append(out, other...)
 }
 
-// NoExec is a filter that refuses every execve but one whose fourth argument is
-// the cookie, and execveat likewise with its sixth: arguments that the kernel
-// does not look at. Who does not know the cookie can execute nothing. It goes with
-// another filter, that refuses foreign architectures.
+// NoExec returns a filter that refuses, with EPERM, every execve whose fourth
+// argument is not the cookie, and every execveat whose sixth argument is not: the
+// kernel ignores these arguments, so only a program that knows the cookie can
+// execute another. The cookie must be random and secret. NoExec does not look at
+// the architecture of a call: install it beside a filter that refuses foreign ones.
 func NoExec(goarch string, cookie uint64) Filter {
 	execve, _ := Number(goarch, "execve")
 	execveat, _ := Number(goarch, "execveat")

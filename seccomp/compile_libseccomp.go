@@ -12,8 +12,8 @@ import (
 	lib "github.com/seccomp/libseccomp-golang"
 )
 
-// Compile makes a filter of a policy, for a machine: its GOARCH and the release
-// of its kernel. The error is ErrNoCompiler in a build without libseccomp.
+// Compile compiles a policy into a filter for a machine: its GOARCH and the release
+// of its kernel, as in "6.1". A build without libseccomp returns ErrNoCompiler.
 func Compile(p *Policy, goarch, kernel string) (Filter, error) {
 	linear, err := p.linear(goarch, kernel)
 	if err != nil {
@@ -21,12 +21,13 @@ func Compile(p *Policy, goarch, kernel string) (Filter, error) {
 	}
 	short, err := lower(linear)
 	if err != nil || len(short) > len(linear) {
-		return linear, nil // which is right, too
+		return linear, nil // correct as well, only slower
 	}
 	return short, nil
 }
 
-// CompileBuiltin makes what Builtin returns.
+// CompileBuiltin compiles the profile whose stored filter Builtin returns. It
+// exists for go generate, and only in builds with libseccomp.
 func CompileBuiltin(profile, goarch string) (Filter, error) {
 	long, err := linearBuiltin(profile, goarch)
 	if err != nil {
@@ -35,8 +36,8 @@ func CompileBuiltin(profile, goarch string) (Filter, error) {
 	return lower(long)
 }
 
-// linearBuiltin puts the layers of a profile one behind the other: what the
-// first allows the second decides.
+// linearBuiltin chains the layers of a profile: each decides on what the one before
+// it allows.
 func linearBuiltin(profile, goarch string) (out Filter, err error) {
 	for _, p := range Lookup(profile).policies() {
 		f, err := p.linear(goarch, "")
@@ -48,9 +49,9 @@ func linearBuiltin(profile, goarch string) (out Filter, err error) {
 	return out, nil
 }
 
-// linear is what libseccomp makes. Architectures that programs may use besides
-// the native one have a filter of their own: for the native one, calls that
-// libseccomp does not know yet can be given by number.
+// linear returns libseccomp's filter. Additional architectures get a separate
+// filter, so that calls which libseccomp does not know yet can be given by number
+// in the native one.
 func (p *Policy) linear(goarch, kernel string) (Filter, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (p *Policy) linear(goarch, kernel string) (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	const x32 = 0x40000000 // the first number of a call of x32, which has amd64's AUDIT_ARCH
+	const x32 = 0x40000000 // x32 calls have numbers from here on, and amd64's AUDIT_ARCH
 	return slices.Concat(Filter{
 		{Code: opLoad, K: 4},
 		{Code: opEq, K: AuditArch(goarch), JF: 2},
@@ -77,8 +78,8 @@ func (p *Policy) linear(goarch, kernel string) (Filter, error) {
 	}, native, foreign), nil
 }
 
-// export has libseccomp make a filter for the native architecture, or for
-// others.
+// export compiles the policy with libseccomp for the native architecture or, unless
+// others is empty, for those instead.
 func (p *Policy) export(goarch, kernel string, others []lib.ScmpArch) (Filter, error) {
 	f, err := lib.NewFilter(libAction(toAction(p.DefaultAction, p.DefaultErrnoRet)))
 	if err != nil {
@@ -108,7 +109,8 @@ func (p *Policy) export(goarch, kernel string, others []lib.ScmpArch) (Filter, e
 	return read(f)
 }
 
-// otherArchitectures are those that programs may use besides the native one.
+// otherArchitectures lists the architectures that programs may use besides the
+// native one.
 func (p *Policy) otherArchitectures(goarch string) (others []lib.ScmpArch, err error) {
 	if goarch != runtime.GOARCH {
 		return nil, nil
@@ -135,9 +137,9 @@ func (p *Policy) otherArchitectures(goarch string) (others []lib.ScmpArch, err e
 	return others, nil
 }
 
-// retarget makes a filter for this machine's architecture one for another. The
-// numbers in it are the other's already: libseccomp, which would translate
-// them, does not know the newest calls.
+// retarget turns a filter for this machine's architecture into one for goarch by
+// replacing the AUDIT_ARCH value. The call numbers are those of goarch already:
+// libseccomp, which could translate them, does not know the newest calls.
 func (f Filter) retarget(goarch string) Filter {
 	for i := range f {
 		if f[i].Code == opEq && f[i].K == AuditArch(runtime.GOARCH) {
@@ -164,7 +166,7 @@ func libArch(name string) (lib.ScmpArch, error) {
 func (p *Policy) add(f *lib.ScmpFilter, r Rule, goarch string, foreign bool) error {
 	act := toAction(r.Action, r.ErrnoRet)
 	if act == toAction(p.DefaultAction, p.DefaultErrnoRet) {
-		return nil // libseccomp refuses what changes nothing
+		return nil // libseccomp refuses rules that repeat the default
 	}
 	for _, name := range r.names() {
 		call, ok := number(name, goarch, foreign)
@@ -184,8 +186,8 @@ func (p *Policy) add(f *lib.ScmpFilter, r Rule, goarch string, foreign bool) err
 	return nil
 }
 
-// number asks libseccomp for a name, since it also knows those of 32-bit
-// architectures, and the table for newer calls than it knows.
+// number looks a name up in libseccomp, which also knows the calls of 32-bit
+// architectures, and then in the table, which has newer calls.
 func number(name, goarch string, foreign bool) (lib.ScmpSyscall, bool) {
 	if goarch == runtime.GOARCH {
 		call, err := lib.GetSyscallFromName(name)
@@ -199,8 +201,10 @@ func number(name, goarch string, foreign bool) (lib.ScmpSyscall, bool) {
 
 func conditions(args []Arg) ([]lib.ScmpCondition, error) {
 	ops := map[Op]lib.ScmpCompareOp{
-		OpEqual: lib.CompareEqual, OpNotEqual: lib.CompareNotEqual, OpLess: lib.CompareLess, OpLessEq: lib.CompareLessOrEqual,
-		OpGreater: lib.CompareGreater, OpGreaterEq: lib.CompareGreaterEqual, OpMasked: lib.CompareMaskedEqual,
+		OpEqual: lib.CompareEqual, OpNotEqual: lib.CompareNotEqual,
+		OpLess: lib.CompareLess, OpLessEq: lib.CompareLessOrEqual,
+		OpGreater: lib.CompareGreater, OpGreaterEq: lib.CompareGreaterEqual,
+		OpMasked: lib.CompareMaskedEqual,
 	}
 	var out []lib.ScmpCondition
 	for _, a := range args {
@@ -233,7 +237,7 @@ func libAction(a Action) lib.ScmpAction {
 	return lib.ActAllow
 }
 
-// read has libseccomp write the filter, which it does to a file.
+// read exports the filter through a file: libseccomp writes only to descriptors.
 func read(f *lib.ScmpFilter) (Filter, error) {
 	file, err := os.CreateTemp("", "tegmen-bpf-")
 	if err != nil {

@@ -2,7 +2,8 @@
 
 package seccomp
 
-// Compile makes a filter of a policy. In this build it returns ErrNoCompiler.
+// Compile compiles a policy into a filter. This build lacks libseccomp: the error
+// is that of Validate, or else ErrNoCompiler.
 func Compile(p *Policy, goarch, kernel string) (Filter, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err

@@ -1,17 +1,16 @@
-// Package seccomp decides which system calls a guest may make. A Policy is
-// data, in the format that docker run --security-opt seccomp= takes; a Filter
-// is what the kernel runs, a program of classic BPF.
+// Package seccomp decides which system calls a guest may make. A Policy is data, in
+// the format of docker run --security-opt seccomp=FILE. A Filter is the program of
+// classic BPF that the kernel runs at each call.
 //
-// Policies are compiled by libseccomp. The built-in profiles have been compiled
-// already (go generate) and are embedded, so that an ordinary build needs no C
-// library; Compile, for policies of one's own, needs a build with cgo and the
-// tag libseccomp. What libseccomp makes is then lowered to a balanced tree of
-// ranges, which decides the same: the kernel takes time to load a filter in
-// proportion to its length, and every command loads one.
+// The built-in profiles are embedded in compiled form (go generate), so the default
+// build needs no C library. Compile, for user-supplied policies, needs a build with
+// cgo and the tag libseccomp. It lowers libseccomp's linear program to an equivalent
+// balanced tree of ranges: loading a filter takes time in proportion to its length,
+// and every command loads one.
 //
-// Nothing is installed here; package ns has the step that does. Everything but
-// Compile is portable. Seccomp filters are in Linux from 3.5 on, the actions
-// used here from 4.14 on.
+// The package installs nothing and needs no privileges. Everything but Compile works
+// on every system. Linux has filters since 3.5 and the actions used here since 4.14;
+// Notify needs 5.0.
 //
 //	f, err := seccomp.Builtin("default", "amd64")
 //	action := f.Decide(seccomp.Call{Arch: seccomp.AuditArch("amd64"), Nr: 101})

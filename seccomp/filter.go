@@ -6,25 +6,27 @@ import (
 	"strings"
 )
 
-// Insn is an instruction of classic BPF, struct sock_filter of linux/filter.h.
+// Insn is an instruction of classic BPF: struct sock_filter of linux/filter.h.
 type Insn struct {
-	Code   uint16
-	JT, JF uint8
-	K      uint32
+	Code   uint16 // the operation: BPF_LD, BPF_JMP, …
+	JT, JF uint8  // instructions to skip if a comparison holds, and if it does not
+	K      uint32 // the operand
 }
 
-// A Filter is a program that the kernel runs at each system call.
+// A Filter is a program that the kernel runs at each system call. Filters of this
+// package have 1 to 4096 instructions, jump only forward and end with a return.
 type Filter []Insn
 
-// Call is what a filter sees of a system call: struct seccomp_data.
+// Call is a system call as a filter sees it: struct seccomp_data.
 type Call struct {
-	Nr   uint32
-	Arch uint32 // AUDIT_ARCH_…
-	IP   uint64
-	Args [6]uint64
+	Nr   uint32    // the call's number on Arch
+	Arch uint32    // AUDIT_ARCH_…, see AuditArch
+	IP   uint64    // the instruction pointer
+	Args [6]uint64 // the arguments; unused ones may hold anything
 }
 
-// AuditArch is the AUDIT_ARCH_… value of a GOARCH, or 0.
+// AuditArch returns the AUDIT_ARCH_… value of a GOARCH, for Call.Arch, or 0 if it
+// is neither amd64 nor arm64.
 func AuditArch(goarch string) uint32 {
 	switch goarch {
 	case "amd64":
@@ -35,7 +37,7 @@ func AuditArch(goarch string) uint32 {
 	return 0
 }
 
-// The instructions that libseccomp makes.
+// The instructions that libseccomp generates.
 const (
 	opLoad = 0x20 // BPF_LD|BPF_W|BPF_ABS
 	opAnd  = 0x54 // BPF_ALU|BPF_AND|BPF_K
@@ -47,8 +49,8 @@ const (
 	opRet  = 0x06 // BPF_RET|BPF_K
 )
 
-// word is the 32-bit word of struct seccomp_data at an offset, as a little-endian
-// kernel has it.
+// word returns the 32-bit word at an offset of struct seccomp_data on a little-endian
+// machine.
 func (c Call) word(off uint32) uint32 {
 	switch {
 	case off == 0:
@@ -65,7 +67,8 @@ func (c Call) word(off uint32) uint32 {
 	panic(fmt.Sprintf("seccomp: load of offset %d", off))
 }
 
-// Decide runs the filter, as the kernel would.
+// Decide runs the filter on a call as the kernel would. It panics if the filter is
+// not one of this package.
 func (f Filter) Decide(c Call) Action {
 	var acc uint32
 	for pc := 0; ; pc++ {
@@ -100,8 +103,8 @@ func (f Filter) Decide(c Call) Action {
 	}
 }
 
-// check returns an error for what Decide and lower cannot run: they take what
-// libseccomp makes, which ends and stays within itself.
+// check returns an error for a filter that Decide and lower cannot run: one with
+// instructions that libseccomp does not generate, or that can run past its end.
 func (f Filter) check() error {
 	if len(f) == 0 || len(f) > 4096 {
 		return fmt.Errorf("seccomp: a filter of %d instructions", len(f))
@@ -122,13 +125,14 @@ func (f Filter) check() error {
 			return fmt.Errorf("seccomp: instruction %d has code %#x", pc, i.Code)
 		}
 		if i.Code != opRet && far >= len(f) {
-			return fmt.Errorf("seccomp: instruction %d leads out of the filter", pc)
+			return fmt.Errorf("seccomp: instruction %d jumps past the end", pc)
 		}
 	}
 	return nil
 }
 
-// Bytes is the filter as the kernel takes it, on a little-endian machine.
+// Bytes encodes the filter as an array of struct sock_filter in little-endian byte
+// order, as the kernel takes it on amd64 and arm64.
 func (f Filter) Bytes() []byte {
 	b := make([]byte, 0, len(f)*8)
 	for _, i := range f {
@@ -151,8 +155,9 @@ func parse(b []byte) (Filter, error) {
 	return f, f.check()
 }
 
-// Audited is the filter with every refusal handed to a supervisor, who is to
-// answer what Decide of f says.
+// Audited returns a copy of f for a supervisor (seccomp_unotify(2)) that logs
+// refusals: it hands every call that f refuses or kills to the supervisor, which must
+// enforce f.Decide of that call.
 func (f Filter) Audited() Filter {
 	out := make(Filter, len(f))
 	for pc, i := range f {
@@ -167,7 +172,7 @@ func (f Filter) Audited() Filter {
 	return out
 }
 
-// String lists the instructions, for golden files.
+// String disassembles the filter, one instruction a line.
 func (f Filter) String() string {
 	var b strings.Builder
 	names := map[uint16]string{opEq: "==", opGt: ">", opGe: ">=", opSet: "&"}

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// lower turns a filter into one that decides the same and is shorter and
-// quicker: a decision diagram in which each word is looked at once, by a balanced
-// tree of ranges, and equal parts are shared.
+// lower turns a filter into an equivalent one that is shorter and faster: a decision
+// diagram that examines each word once, by a balanced tree of ranges, and shares equal
+// parts.
 //
-// It runs the filter on what is known of each word. Where a test's outcome is
-// not known, the word's possible values are cut into the ranges that no test
-// in the filter tells apart, and it goes on with each. So it is exact for all
-// values, without trying them.
+// It executes the filter symbolically. Where the outcome of a test is not known, it
+// splits the word's possible values into ranges that no test of the filter
+// distinguishes, and continues with each. The result is exact for all values.
 func lower(f Filter) (Filter, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -34,24 +33,24 @@ func lower(f Filter) (Filter, error) {
 	return Filter(a.code), nil
 }
 
-var errTooComplex = errors.New("seccomp: the policy is too complex to be lowered")
+var errTooComplex = errors.New("seccomp: the policy is too complex to lower")
 
 // maxSteps bounds the work on a hostile policy.
 const maxSteps = 5_000_000
 
-// variable is what a test looks at: a word, or some bits of one.
+// variable is the operand of a test: a word, or some bits of one.
 type variable struct{ off, mask uint32 }
 
 // span is a range of values, both ends included.
 type span struct{ lo, hi uint32 }
 
-// fact is what is known of a variable.
+// fact limits a variable to a range.
 type fact struct {
 	v variable
 	span
 }
 
-// node is a part of the diagram: a result, or a choice by ranges of a variable.
+// node is a node of the diagram: a result, or a choice by ranges of a variable.
 type node struct {
 	id    string
 	ret   uint32
@@ -67,7 +66,7 @@ type lowering struct {
 	steps  int
 }
 
-// test is a jump as a comparison of a variable: taken from lo to hi.
+// test expresses a conditional jump as the range of a variable for which it is taken.
 func test(i Insn, acc variable) (variable, span, bool) {
 	switch i.Code {
 	case opEq:
@@ -85,11 +84,10 @@ func test(i Insn, acc variable) (variable, span, bool) {
 	return acc, span{}, false
 }
 
-// cuts lists, for each variable, the values at which some test changes its
-// mind.
+// cuts lists, for each variable, the values at which the outcome of some test changes.
 func cuts(f Filter) map[variable][]uint32 {
 	out := make(map[variable][]uint32)
-	// What the accumulator may hold at each instruction; jumps go forward only.
+	// What the accumulator may hold at each instruction; jumps lead only forward.
 	held := make([][]variable, len(f)+1)
 	add := func(pc int, v variable) {
 		if !slices.Contains(held[pc], v) {
@@ -127,8 +125,7 @@ func cuts(f Filter) map[variable][]uint32 {
 	return out
 }
 
-// run goes on from an instruction, with what the accumulator holds and with what
-// is known.
+// run continues at an instruction with the accumulator's variable and the known facts.
 func (l *lowering) run(pc int, acc variable, known []fact) *node {
 	for {
 		if l.steps++; l.steps > maxSteps {
@@ -162,12 +159,13 @@ func (l *lowering) run(pc int, acc variable, known []fact) *node {
 		case is.lo >= taken.lo && is.hi <= taken.hi:
 			pc += 1 + int(i.JT)
 		default:
-			return l.choose(pc, acc, v, is, slices.DeleteFunc(slices.Clone(known), func(k fact) bool { return k.v == v }))
+			rest := slices.DeleteFunc(slices.Clone(known), func(k fact) bool { return k.v == v })
+			return l.choose(pc, acc, v, is, rest)
 		}
 	}
 }
 
-// choose tells the ranges of a variable apart.
+// choose continues at an instruction separately for each range of a variable.
 func (l *lowering) choose(pc int, acc, v variable, is span, known []fact) *node {
 	n := &node{v: v}
 	lo := is.lo
@@ -189,7 +187,7 @@ func (l *lowering) choose(pc int, acc, v variable, is span, known []fact) *node 
 	if len(n.nexts) == 1 {
 		return n.nexts[0]
 	}
-	n.lows[0] = 0 // below is.lo it does not come here
+	n.lows[0] = 0 // values below is.lo do not get here
 	n.mergeBits()
 	var id strings.Builder
 	fmt.Fprint(&id, n.v)
@@ -200,20 +198,19 @@ func (l *lowering) choose(pc int, acc, v variable, is span, known []fact) *node 
 	return l.share(n)
 }
 
-// mergeBits makes one test of several that ask whether some bit of a word is
-// set, and of each of which the result is the same.
+// mergeBits merges tests of single bits of a word that lead to the same result.
 func (n *node) mergeBits() {
 	if len(n.nexts) != 2 || n.v.mask&(n.v.mask-1) != 0 && n.lows[1] != 1 {
 		return
 	}
-	n.lows[1] = 1 // of one bit any value but 0 is the same
+	n.lows[1] = 1 // any value of one bit but 0 is the same
 	if z := n.nexts[0]; len(z.nexts) == 2 && z.lows[1] == 1 && z.v.off == n.v.off && z.nexts[1] == n.nexts[1] {
 		n.v.mask |= z.v.mask
 		n.nexts = z.nexts
 	}
 }
 
-// share returns the node that is equal to n, so that equal ones are the same.
+// share returns the first node that equals n, so that equal nodes are identical.
 func (l *lowering) share(n *node) *node {
 	if old := l.shared[n.id]; old != nil {
 		return old
@@ -222,9 +219,9 @@ func (l *lowering) share(n *node) *node {
 	return n
 }
 
-// assembler writes the program from its end: jumps lead forward only, so each
-// target stands before what leads to it. A label is the number of instructions
-// from one on to the end.
+// assembler writes the program backwards: jumps lead only forward, so a target is
+// always written before the jump. A label counts the instructions from the target to
+// the end.
 type assembler struct {
 	code   []Insn // in reverse
 	labels map[*node]int
@@ -235,7 +232,7 @@ func (a *assembler) put(i Insn) int {
 	return len(a.code)
 }
 
-// node returns the label of a node, writing it when it is new.
+// node returns the label of a node and writes the node if it is new.
 func (a *assembler) node(n *node) int {
 	if label, ok := a.labels[n]; ok {
 		return label
@@ -253,7 +250,7 @@ func (a *assembler) node(n *node) int {
 	case len(targets) == 2 && n.lows[1] == 1:
 		a.branch(opSet, n.v.mask, targets[1], targets[0])
 	case n.v.mask != ^uint32(0):
-		a.tree(n.lows, targets) // at least two, so a branch stands at the front
+		a.tree(n.lows, targets) // at least two targets, so a branch comes first
 		a.put(Insn{Code: opAnd, K: n.v.mask})
 	default:
 		a.tree(n.lows, targets)
@@ -263,7 +260,7 @@ func (a *assembler) node(n *node) int {
 	return label
 }
 
-// tree writes the choice among ranges and returns its label.
+// tree writes a choice among ranges and returns its label.
 func (a *assembler) tree(lows []uint32, targets []int) int {
 	switch {
 	case len(targets) == 1:
@@ -277,15 +274,15 @@ func (a *assembler) tree(lows []uint32, targets []int) int {
 	return a.branch(opGe, lows[mid], right, left)
 }
 
-// branch writes a conditional jump to labels, which reaches 255 instructions.
+// branch writes a conditional jump, which reaches 255 instructions.
 func (a *assembler) branch(op uint16, k uint32, yes, no int) int {
-	yes = a.near(yes, 1) // one more may come in between
+	yes = a.near(yes, 1) // the next line may insert one more
 	no = a.near(no, 0)
 	at := len(a.code)
 	return a.put(Insn{Code: op, K: k, JT: uint8(at - yes), JF: uint8(at - no)})
 }
 
-// near returns a label that can be reached, leading to the given one.
+// near returns a label within reach that leads to the given one.
 func (a *assembler) near(label, slack int) int {
 	d := len(a.code) - label
 	if d+slack <= 255 {

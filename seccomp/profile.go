@@ -8,30 +8,35 @@ import (
 
 // A Profile is a built-in policy with its reasons.
 type Profile struct {
-	Name, About string
-	// Groups decide by the call alone. A call in none is ENOSYS: it is newer than
-	// the profile, and then programs do without.
+	Name  string // as Lookup takes it
+	About string // what the profile is for, in a phrase
+	// Groups decide by the call alone; the first group that lists a call wins. A call
+	// in no group fails with ENOSYS: it is newer than the profile, and programs fall
+	// back to older calls.
 	Groups []Group
-	// Refusals decide by its arguments, on what Groups allow.
+	// Refusals decide by arguments, on calls that Groups allow.
 	Refusals []Refusal
 }
 
-// Group is some system calls that are treated alike.
+// Group is a set of system calls with one decision.
 type Group struct {
-	Name, Why string
-	Action    Action
-	Calls     []string
+	Name   string   // what the calls have in common
+	Why    string   // the reason for Action
+	Action Action   // what happens to the calls
+	Calls  []string // names of system calls
 }
 
-// Refusal is a call that is allowed but not with some arguments.
+// Refusal refuses an allowed call with certain arguments. Exactly one of When and
+// Unless is set.
 type Refusal struct {
-	Call, Why string
-	Action    Action
-	When      [][]Arg // any of these, in each of which all have to hold
-	Unless    [][]Arg // instead of When: none of these
+	Call   string  // the name of the system call
+	Why    string  // the reason
+	Action Action  // what happens instead
+	When   [][]Arg // refused if all comparisons in any of these lists hold
+	Unless [][]Arg // refused unless all comparisons in one of these lists hold
 }
 
-// Lookup returns a built-in profile, or nil.
+// Lookup returns a copy of a built-in profile, or nil if the name is unknown.
 func Lookup(name string) *Profile {
 	for _, p := range profiles() {
 		if p.Name == name {
@@ -41,7 +46,7 @@ func Lookup(name string) *Profile {
 	return nil
 }
 
-// Names lists the built-in profiles.
+// Names lists the names of the built-in profiles, the default one first.
 func Names() (names []string) {
 	for _, p := range profiles() {
 		names = append(names, p.Name)
@@ -53,23 +58,32 @@ func profiles() []Profile {
 	allow, refused := allowed(), refusals()
 	return []Profile{
 		{
-			Name: "default", About: "what ordinary programs need",
+			Name: "default", About: "What ordinary programs need",
 			Groups:   slices.Concat(allow, denied()),
 			Refusals: refused,
 		},
 		{
-			Name: "debug", About: "default, and what debuggers need on processes of the same command: gdb, strace, leak sanitizers",
+			Name: "debug",
+			About: "Like default, plus what gdb, strace and leak sanitizers need to inspect processes of the same " +
+				"command",
 			Groups:   slices.Concat(debugging(), allow, denied()),
 			Refusals: refused,
 		},
 		{
-			Name: "shared", About: "default for where there are no namespaces: nothing by which what is the host's could be reached",
+			Name: "shared",
+			About: "Like default, for sandboxes without namespaces: less the calls that would reach sockets, IPC, " +
+				"files or processes of the host",
 			Groups:   slices.Concat(shared(allow), allow, denied()),
 			Refusals: slices.Concat(refused, sharedRefusals()),
 		},
 		{
-			Name: "strict", About: "computing on files and pipes: no sockets, no IPC, no new kernel objects beyond memory, files and processes",
-			Groups:   slices.Concat(strict(), []Group{{Name: "not needed", Action: refuse(eperm), Why: "a program that only computes does without", Calls: callsOf(allow)}}, denied()),
+			Name: "strict",
+			About: "Computing on files and pipes: no sockets, no IPC, no new kernel objects beyond memory, files and " +
+				"processes",
+			Groups: slices.Concat(strict(), []Group{{
+				Name: "not needed", Action: refuse(eperm), Why: "a program that only computes does not need these",
+				Calls: callsOf(allow),
+			}}, denied()),
 			Refusals: refused,
 		},
 	}
@@ -77,9 +91,14 @@ func profiles() []Profile {
 
 func refuse(e syscall.Errno) Action { return Action{Kind: Errno, Errno: e} }
 
+// group builds a Group from a list of calls separated by white space.
+func group(a Action, name, why, calls string) Group {
+	return Group{Name: name, Why: why, Action: a, Calls: words(calls)}
+}
+
 func words(s string) []string { return strings.Fields(s) }
 
-// find returns the calls of a group.
+// find returns the calls of the group called name.
 func find(groups []Group, name string) []string {
 	i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
 	return groups[i].Calls
@@ -93,7 +112,7 @@ func callsOf(groups []Group) (all []string) {
 	return all
 }
 
-// group returns the group that decides on a call: the first that has it.
+// group returns the group that decides on a call, or nil.
 func (p *Profile) group(call string) *Group {
 	for i := range p.Groups {
 		if slices.Contains(p.Groups[i].Calls, call) {
@@ -103,7 +122,8 @@ func (p *Profile) group(call string) *Group {
 	return nil
 }
 
-// Decided lists the groups, each with the calls only that it decides on.
+// Decided lists the groups with only the calls that each decides on, leaving out
+// groups without any.
 func (p *Profile) Decided() (groups []Group) {
 	decided := make(map[string]bool)
 	for _, g := range p.Groups {
@@ -118,11 +138,12 @@ func (p *Profile) Decided() (groups []Group) {
 	return groups
 }
 
-// Explain says what happens to a call, and why.
+// Explain returns the decision on a call, the reason, and the refusals by argument
+// that apply if it is allowed.
 func (p *Profile) Explain(call string) (action Action, why string, refusals []Refusal) {
 	g := p.group(call)
 	if g == nil {
-		return refuse(enosys), "newer than the profile, or unknown: programs do without", nil
+		return refuse(enosys), "newer than the profile, or unknown: programs fall back to older calls", nil
 	}
 	for _, r := range p.Refusals {
 		if r.Call == call && g.Action.Kind == Allow {
@@ -132,52 +153,8 @@ func (p *Profile) Explain(call string) (action Action, why string, refusals []Re
 	return g.Action, g.Name + ": " + g.Why, refusals
 }
 
-// policies are the layers of the profile, for libseccomp: what is allowed by
-// the call, and what of it is refused by its arguments. The stricter one of
-// their decisions counts.
-func (p *Profile) policies() []*Policy {
-	none := uint32(enosys)
-	byCall := &Policy{DefaultAction: Errno, DefaultErrnoRet: &none}
-	for _, g := range p.Decided() {
-		r := Rule{Action: g.Action.Kind, Names: g.Calls}
-		if g.Action.Kind == Errno {
-			e := uint32(g.Action.Errno)
-			r.ErrnoRet = &e
-		}
-		byCall.Syscalls = append(byCall.Syscalls, r)
-	}
-	byArgs := &Policy{DefaultAction: Allow}
-	for _, r := range p.Refusals {
-		e := uint32(r.Action.Errno)
-		for _, args := range r.When {
-			byArgs.Syscalls = append(byArgs.Syscalls, Rule{Names: []string{r.Call}, Action: r.Action.Kind, ErrnoRet: &e, Args: args})
-		}
-	}
-	layers := []*Policy{byCall, byArgs}
-	for _, r := range p.Refusals {
-		if r.Unless != nil {
-			layers = append(layers, p.unless(r))
-		}
-	}
-	return layers
-}
-
-// unless is a layer that allows what others do, but of one call only the
-// arguments that a refusal leaves.
-func (p *Profile) unless(r Refusal) *Policy {
-	e := uint32(r.Action.Errno)
-	layer := &Policy{DefaultAction: Errno, DefaultErrnoRet: &e}
-	rest := slices.DeleteFunc(callsOf(p.Groups), func(c string) bool { return c == r.Call })
-	slices.Sort(rest)
-	layer.Syscalls = append(layer.Syscalls, Rule{Names: slices.Compact(rest), Action: Allow})
-	for _, args := range r.Unless {
-		layer.Syscalls = append(layer.Syscalls, Rule{Names: []string{r.Call}, Action: Allow, Args: args})
-	}
-	return layer
-}
-
-// Conditions on arguments. The kernel takes most of them as 32 bits, so a
-// comparison looks at the lower 32: garbage above must not get around it.
+// Conditions on arguments. The kernel reads most of them as 32 bits, so a comparison
+// looks at the lower 32: a guest must not evade it by setting higher bits.
 
 func masked(index uint, mask, value uint64) Arg {
 	return Arg{Index: index, Value: mask, ValueTwo: value, Op: OpMasked}
@@ -185,7 +162,7 @@ func masked(index uint, mask, value uint64) Arg {
 
 func is32(index uint, value uint32) Arg { return masked(index, 0xffffffff, uint64(value)) }
 
-// anyBit is a condition for each bit: any of them set.
+// anyBit matches if any bit of mask is set: one condition for each.
 func anyBit(index uint, mask uint64) (when [][]Arg) {
 	for b := uint64(1); b != 0 && b <= mask; b <<= 1 {
 		if mask&b != 0 {
@@ -195,7 +172,8 @@ func anyBit(index uint, mask uint64) (when [][]Arg) {
 	return when
 }
 
-// othersOf is any value of a few bits but the given ones.
+// othersOf matches every value of the bits in mask, which are few and low, except
+// those in but.
 func othersOf(index uint, mask uint64, but ...uint64) (when [][]Arg) {
 	for v := uint64(0); v <= mask; v++ {
 		if !slices.Contains(but, v) {
@@ -205,7 +183,7 @@ func othersOf(index uint, mask uint64, but ...uint64) (when [][]Arg) {
 	return when
 }
 
-// others is any value but the given ones, which are small.
+// others matches every value except those in but, which are small.
 func others(index uint, but []uint64, and ...Arg) (when [][]Arg) {
 	last := slices.Max(but)
 	for v := uint64(0); v < last; v++ {

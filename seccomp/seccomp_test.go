@@ -2,14 +2,13 @@ package seccomp
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/bits"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"flag"
 
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
@@ -42,6 +41,24 @@ func (p *Profile) decide(goarch string, c Call) Action {
 
 func all(args []Arg, c Call) bool {
 	return !slices.ContainsFunc(args, func(a Arg) bool { return !a.holds(c.Args[a.Index]) })
+}
+
+func (a Arg) holds(v uint64) bool {
+	switch a.Op {
+	case OpEqual:
+		return v == a.Value
+	case OpNotEqual:
+		return v != a.Value
+	case OpLess:
+		return v < a.Value
+	case OpLessEq:
+		return v <= a.Value
+	case OpGreater:
+		return v > a.Value
+	case OpGreaterEq:
+		return v >= a.Value
+	}
+	return v&a.Value == a.ValueTwo
 }
 
 var names = make(map[string]map[uint32]string)
@@ -206,7 +223,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown action", `{"defaultAction":"ALLOW"}`, "unknown action \"ALLOW\""},
 		{"supervisor", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_NOTIFY"}]}`, "supervisor"},
 		{"no names", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"action":"SCMP_ACT_ERRNO"}]}`, "no names"},
-		{"odd name", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["a b"],"action":"SCMP_ACT_ERRNO"}]}`, "no name of a system call"},
+		{"odd name", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["a b"],"action":"SCMP_ACT_ERRNO"}]}`, "not the name of a system call"},
 		{"argument", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_ERRNO","args":[{"index":6,"op":"SCMP_CMP_EQ"}]}]}`, "argument 6"},
 		{"operator", `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_ERRNO","args":[{"op":"=="}]}]}`, "unknown operator"},
 		{"errno", `{"defaultAction":"SCMP_ACT_ERRNO","defaultErrnoRet":5000}`, "above 4095"},
@@ -271,17 +288,18 @@ func FuzzLower(f *testing.F) {
 	})
 }
 
-// PROFILES.md is what the profiles say of themselves.
+// PROFILES.md is generated from the profiles.
 func TestProfilesDocumentGolden(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Seccomp profiles\n\nWhich system calls a guest may make, and why not. `make golden` writes this from the profiles.\n")
+	b.WriteString("# Seccomp profiles\n\nWhich system calls a guest may make, and the reasons. `make golden` generates this page.\n")
 	for _, p := range profiles() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| decision | group | why | calls |\n|---|---|---|---|\n", p.Name, p.About)
 		for _, g := range p.Decided() {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.Action, g.Name, g.Why, strings.Join(g.Calls, " "))
 		}
-		b.WriteString("| ENOSYS | everything else | newer than the profile: programs do without | |\n| kill | 32-bit, x32 and foreign system calls | one table of numbers is enough | |\n")
-		b.WriteString("\nOf what is allowed, these arguments are not:\n\n| decision | call | why |\n|---|---|---|\n")
+		b.WriteString("| ENOSYS | everything else | newer than the profile: programs fall back to older calls | |\n" +
+			"| kill | 32-bit, x32 and foreign system calls | programs need only the native ones | |\n")
+		b.WriteString("\nAllowed calls are refused with certain arguments:\n\n| decision | call | why |\n|---|---|---|\n")
 		for _, r := range p.Refusals {
 			if p.group(r.Call).Action.Kind == Allow {
 				fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Action, r.Call, r.Why)

@@ -65,8 +65,8 @@ func BenchmarkAgent(b *testing.B) {
 		sh := agent.NewShell(open(b), onRung(engine.Spec{}), agent.Options{})
 		defer sh.Close()
 		for b.Loop() {
-			if got := sh.Run(b.Context(), ":", 1e9); got != "exit 0" {
-				b.Fatal(got)
+			if got, err := sh.Run(b.Context(), ":", 1e9); err != nil || got.ExitCode != 0 {
+				b.Fatal(got, err)
 			}
 		}
 	})

@@ -43,8 +43,11 @@ func shellOf(t *testing.T, eng *engine.Engine, spec engine.Spec) *agent.Shell {
 // do runs a command that has time enough.
 func do(t *testing.T, sh *agent.Shell, command string) string {
 	t.Helper()
-	return sh.Run(within(t, 2*time.Minute), command, time.Minute)
+	return text(sh.Run(within(t, 2*time.Minute), command, time.Minute))
 }
+
+// text is what a model is shown.
+func text(reply agent.Reply, err error) string { return reply.Text(err) }
 
 // appears waits for a file that a guest makes.
 func appears(t *testing.T, name string) {
@@ -111,7 +114,7 @@ func TestAgentCommandShell(t *testing.T) {
 		sh, _ := commandShell(t, engine.Spec{})
 		mark := marker(800)
 		same(t, do(t, sh, "echo here >kept; echo there >$TMPDIR/lost"), "exit 0")
-		same(t, sh.Run(t.Context(), "echo begun; sleep "+mark+" & setsid sleep "+mark+"; sleep "+mark, 2*time.Second), "timed out after 2s (sandbox removed)\nbegun")
+		same(t, text(sh.Run(t.Context(), "echo begun; sleep "+mark+" & setsid sleep "+mark+"; sleep "+mark, 2*time.Second)), "timed out after 2s (sandbox removed)\nbegun")
 		same(t, len(alive(t, mark)), 0)
 		same(t, do(t, sh, "cat kept; [ -e $TMPDIR/lost ] || echo gone"), "exit 0\nhere\ngone")
 	})
@@ -184,7 +187,7 @@ func TestAgentCommandShell(t *testing.T) {
 		mark := marker(801)
 		answer := make(chan string)
 		go func() {
-			answer <- sh.Run(context.Background(), "echo begun; touch started; sleep "+mark+"; echo over", time.Minute)
+			answer <- text(sh.Run(context.Background(), "echo begun; touch started; sleep "+mark+"; echo over", time.Minute))
 		}()
 		appears(t, dir+"/started")
 		if err := sh.Interrupt(); err != nil {
@@ -211,7 +214,9 @@ func TestAgentCommandShell(t *testing.T) {
 		same(t, do(t, sh, "[ -e /tmp/lost ] || echo a new one"), "exit 0\na new one")
 		mark := marker(804)
 		answer := make(chan string)
-		go func() { answer <- sh.Run(context.Background(), "echo begun; touch started; sleep "+mark, time.Minute) }()
+		go func() {
+			answer <- text(sh.Run(context.Background(), "echo begun; touch started; sleep "+mark, time.Minute))
+		}()
 		appears(t, dir+"/started")
 		killFirst(t)
 		same(t, <-answer, "error: sandbox lost (it ended while the command ran); no host shell fallback\nbegun")
@@ -222,7 +227,7 @@ func TestAgentCommandShell(t *testing.T) {
 		mark := marker(802)
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan string)
-		go func() { answer <- sh.Run(ctx, "echo begun; touch started; sleep "+mark, time.Minute) }()
+		go func() { answer <- text(sh.Run(ctx, "echo begun; touch started; sleep "+mark, time.Minute)) }()
 		appears(t, dir+"/started")
 		cancel()
 		same(t, <-answer, "interrupted (sandbox removed)\nbegun")
@@ -255,9 +260,9 @@ func TestAgentCommandShell(t *testing.T) {
 	})
 	t.Run("X07 a timeout that is none", func(t *testing.T) {
 		sh, _ := commandShell(t, engine.Spec{})
-		same(t, sh.Run(t.Context(), "touch executed", 0), "error: invalid timeout 0s: it has to be positive")
-		same(t, sh.Run(t.Context(), "touch executed", -time.Second), "error: invalid timeout -1s: it has to be positive")
-		same(t, sh.Run(t.Context(), "", time.Minute), "error: invalid command: it is empty")
+		same(t, text(sh.Run(t.Context(), "touch executed", 0)), "error: invalid timeout 0s: it must be positive")
+		same(t, text(sh.Run(t.Context(), "touch executed", -time.Second)), "error: invalid timeout -1s: it must be positive")
+		same(t, text(sh.Run(t.Context(), "", time.Minute)), "error: invalid command: it is empty")
 		same(t, do(t, sh, "[ -e executed ]"), "exit 1")
 	})
 	t.Run("output is bounded", func(t *testing.T) {
@@ -277,10 +282,10 @@ func TestAgentCommandShellOrdersCommands(t *testing.T) {
 	for i := range answers {
 		group.Go(func() {
 			if i%4 == 0 {
-				answers[i] = sh.Run(context.Background(), "sleep 60", time.Second/2)
+				answers[i] = text(sh.Run(context.Background(), "sleep 60", time.Second/2))
 				return
 			}
-			answers[i] = sh.Run(context.Background(), fmt.Sprintf("mkdir alone && rmdir alone && echo %d", i), time.Minute)
+			answers[i] = text(sh.Run(context.Background(), fmt.Sprintf("mkdir alone && rmdir alone && echo %d", i), time.Minute))
 		})
 	}
 	group.Wait()

@@ -6,69 +6,64 @@ import (
 	"strings"
 )
 
-// Kind is what has become of a path: "created", "modified" or "deleted".
+// Kind says how a path has changed: "created", "modified" or "deleted".
 type Kind string
 
 // The kinds of a Change.
 const (
-	Created  Kind = "created"
-	Modified Kind = "modified"
-	Deleted  Kind = "deleted"
+	Created  Kind = "created"  // the path did not exist
+	Modified Kind = "modified" // type, content or permissions differ
+	Deleted  Kind = "deleted"  // the path no longer exists
 )
 
-// Type is what stands at a path: "file", "dir", "symlink", or "fifo", "socket" and
-// "device", which are listed but never committed.
+// Type is a type of file. FIFOs, sockets and devices are listed but never committed.
 type Type string
 
-// The types of what stands at a path.
+// The types of files.
 const (
-	File    Type = "file"
-	Dir     Type = "dir"
-	Symlink Type = "symlink"
-	FIFO    Type = "fifo"
-	Socket  Type = "socket"
-	Device  Type = "device"
+	File    Type = "file"    // regular file
+	Dir     Type = "dir"     // directory
+	Symlink Type = "symlink" // symbolic link
+	FIFO    Type = "fifo"    // named pipe
+	Socket  Type = "socket"  // Unix socket
+	Device  Type = "device"  // block or character device
 )
 
-// commits tells whether a type can be committed.
-func (t Type) commits() bool { return t == File || t == Dir || t == Symlink }
-
-// Info describes what stands at a path. Owners and extended attributes are not
-// part of it.
+// Info describes a file, without its owner and extended attributes.
 type Info struct {
-	Type Type
-	Size int64  // of a file, in bytes, holes included; of a symlink, its target's length
+	Type Type   // the type of file
+	Size int64  // of a file, its length in bytes with holes; of a symlink, its target's length; otherwise 0
 	Mode uint32 // permission bits, without setuid, setgid and sticky
 }
 
-// Change is a path at which the overlay and the directory differ. What is beneath
-// a directory that was created or deleted is listed, too.
+// Change is a path at which the overlay and the directory differ. The contents of
+// created and deleted directories are listed as well.
 type Change struct {
 	Path string // relative to the workspace, with slashes; any bytes but NUL
-	Kind Kind
-	Info      // now; Deleted: what it was
-	Was  Info // Modified: what it was
+	Kind Kind   // how it has changed
+	Info        // what it is now; for Deleted, what it was
+	Was  Info   // for Modified, what it was; otherwise zero
 
-	lower, upper mark  // what was seen in each layer
-	blocks       int64 // bytes that the upper takes up
+	lower, upper stamp // of the file seen in each layer
+	blocks       int64 // bytes allocated in the upper layer
 	links        uint64
 }
 
-// mark tells whether a file of the host is as it was: any change to one, its
-// content or its name, sets the time.
-type mark struct {
+// stamp identifies a state of a file: any change to its content or name sets ctime.
+// The zero stamp means that there is no file.
+type stamp struct {
 	dev, ino uint64
-	ctime    int64 // in nanoseconds; 0: there is nothing
+	ctime    int64 // nanoseconds
 }
 
-// Rules are paths that a commit may not change.
+// Rules name paths, relative to the workspace, that a commit may not change.
 type Rules struct {
-	Protected []string // with what is beneath them
-	Pinned    []string // directories that have to stay directories
+	Protected []string // these paths and everything beneath them
+	Pinned    []string // directories that must remain directories
 }
 
-// allows tells whether a change keeps to the rules. Names count as the same in
-// upper and lower case, as they do to some file systems and to git on others.
+// allows reports whether a change complies with the rules. Case is ignored, as some
+// file systems do, and git on others.
 func (r Rules) allows(c Change) bool {
 	p := strings.ToLower(c.Path)
 	stays := c.Kind != Deleted && c.Type == Dir
@@ -86,28 +81,29 @@ func (r Rules) allows(c Change) bool {
 	return true
 }
 
-// within tells whether p is dir or lies beneath it.
+// within reports whether p is dir or lies beneath it.
 func within(dir, p string) bool {
 	return dir == "." || p == dir || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }
 
 // Errors that callers match with errors.Is.
 var (
-	// ErrConflict is a path that the host has changed since the sandbox started.
+	// ErrConflict means that the host has changed a path since the sandbox started.
 	ErrConflict = errors.New("changed on the host meanwhile")
-	// ErrProtected is a change that the Rules do not allow.
+	// ErrProtected means that the Rules do not allow a change.
 	ErrProtected = errors.New("protected")
-	// ErrUnsupported is a system that has no overlays.
-	ErrUnsupported = errors.New("unsupported")
+	// ErrUnsupported means that this system has no overlays. It wraps
+	// errors.ErrUnsupported.
+	ErrUnsupported = fmt.Errorf("workspace overlays need Linux: %w", errors.ErrUnsupported)
 )
 
-// RefusedError is a commit that was refused as a whole: nothing was changed. It
-// unwraps to ErrConflict or ErrProtected.
+// RefusedError reports a commit that was refused as a whole: nothing was changed.
 type RefusedError struct {
-	Paths []string // what it is about, sorted
-	Err   error
+	Paths []string // the paths that caused it, sorted
+	Err   error    // ErrConflict or ErrProtected
 }
 
+// Error names at most five of the paths.
 func (e *RefusedError) Error() string {
 	const show = 5
 	var names []string
@@ -121,30 +117,33 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("nothing was committed: %v: %s%s", e.Err, strings.Join(names, ", "), more)
 }
 
+// Unwrap returns e.Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// CommitError is a commit that failed half-way. Each file is as it was or as it
-// was to become.
+// CommitError reports a commit that failed halfway. Each file has either its old or its
+// new state, nothing in between.
 type CommitError struct {
 	Path    string   // where it failed
-	Applied []Change // what has been done before
-	Err     error
+	Applied []Change // what was done before
+	Err     error    // why it failed
 }
 
+// Error names the path, the number of applied changes and the cause.
 func (e *CommitError) Error() string {
 	return fmt.Sprintf("commit %q, after %d changes: %v", e.Path, len(e.Applied), e.Err)
 }
 
+// Unwrap returns e.Err.
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// CommitOptions say how to commit. The zero value is the careful way.
+// CommitOptions say how to commit. The zero value refuses conflicts.
 type CommitOptions struct {
-	// Force also replaces what the host has changed since the sandbox started.
+	// Force replaces files even if the host has changed them since the sandbox started.
 	Force bool
 }
 
-// Committed is what a commit did.
+// Committed lists what a commit did.
 type Committed struct {
-	Applied []Change
-	Skipped []Change // FIFOs, sockets and devices, and what they replaced
+	Applied []Change // in the order in which they were done
+	Skipped []Change // FIFOs, sockets and devices, and deletions of what they replaced
 }

@@ -12,15 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxChanges bounds the list: what a guest deletes is not bounded by what it may
-// write.
+// maxChanges bounds the list: a guest's quota does not limit how much it deletes.
 const maxChanges = 1 << 20
 
-// Changes lists what is different, in the order of paths. A file that was only
-// opened for writing, or written as it was, is not, unless its owner may not read it
-// in the lower. Names deeper than 4096 bytes are an error, and so are more than
-// 1048576 changes, or changes in a directory of the lower that its owner may not
-// read; the context can end it.
+// Changes lists the differences sorted by path. A file that was only opened for writing,
+// or rewritten with the same content, is not listed unless its owner may not read it in
+// Lower. Paths longer than 4096 bytes, more than 1,048,576 changes and changes in a
+// directory of Lower that its owner may not read are errors.
 func (o *Overlay) Changes(ctx context.Context) (list []Change, err error) {
 	err = o.with(ctx, func(w *walk) error {
 		list, err = w.changes()
@@ -29,15 +27,26 @@ func (o *Overlay) Changes(ctx context.Context) (list []Change, err error) {
 	return list, err
 }
 
-// with opens the layers to f, as the files' owner.
+// with calls f on both layers, with the identity of the files' owner.
 func (o *Overlay) with(ctx context.Context, f func(*walk) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.as(func() error {
-		w := &walk{ctx: ctx, upper: layer{int(o.Upper.Fd()), make(map[string]ownMode)}, lower: layer{root: int(o.Lower.Fd())}}
+		w := &walk{
+			ctx:   ctx,
+			upper: layer{root: int(o.Upper.Fd()), opened: make(map[string]ownMode)},
+			lower: layer{root: int(o.Lower.Fd())},
+		}
 		defer w.upper.lock()
 		return f(w)
 	})
+}
+
+func (o *Overlay) as(f func() error) error {
+	if o.As == nil {
+		return f()
+	}
+	return o.As(f)
 }
 
 // walk compares the layers.
@@ -64,8 +73,8 @@ func (w *walk) add(c Change) error {
 	return w.ctx.Err()
 }
 
-// dir compares a directory of the upper with what it covers, if that is a
-// directory, too.
+// dir compares a directory of the upper layer with the directory that it covers, if
+// covers is set.
 func (w *walk) dir(rel string, covers bool) error {
 	names, ups, opaque, err := w.upper.entries(rel)
 	if vanished(err) {
@@ -79,15 +88,17 @@ func (w *walk) dir(rel string, covers bool) error {
 		if lows, err = w.covered(rel, names, opaque); err != nil && !vanished(err) {
 			return err
 		}
-		if opaque { // what it does not have itself is gone
-			names = slices.Compact(slices.Sorted(slices.Values(append(names, slices.Collect(maps.Keys(lows))...))))
+		if opaque { // it hides everything that it covers
+			names = slices.AppendSeq(names, maps.Keys(lows))
+			slices.Sort(names)
+			names = slices.Compact(names)
 		}
 	}
 	for _, name := range names {
 		up, low := ups[name], lows[name]
 		if up == nil || whiteout(up) {
 			if low == nil {
-				continue // it was made and removed again, or the host has removed it, too
+				continue // created and removed again, or the host has removed it as well
 			}
 			err = w.deleted(path.Join(rel, name), low)
 		} else {
@@ -102,7 +113,7 @@ func (w *walk) dir(rel string, covers bool) error {
 
 type lowerEntry = *unix.Stat_t
 
-// covered is what stands in a directory of the lower: all of it, or by these names.
+// covered lists files in a directory of the lower layer: all, or those with the names.
 func (w *walk) covered(rel string, names []string, all bool) (map[string]lowerEntry, error) {
 	if all {
 		_, lows, _, err := w.lower.entries(rel)
@@ -126,9 +137,12 @@ func (w *walk) covered(rel string, names []string, all bool) (map[string]lowerEn
 	return lows, nil
 }
 
-// entry compares what stands at a path in the upper with what it covers.
+// entry compares a file of the upper layer with what it covers.
 func (w *walk) entry(rel string, up *unix.Stat_t, low lowerEntry) error {
-	c := Change{Path: rel, Kind: Created, Info: info(up), lower: markOf(low), upper: markOf(up), blocks: up.Blocks * 512, links: uint64(up.Nlink)}
+	c := Change{
+		Path: rel, Kind: Created, Info: info(up), lower: stampOf(low), upper: stampOf(up),
+		blocks: up.Blocks * 512, links: uint64(up.Nlink),
+	}
 	if low != nil {
 		c.Kind, c.Was = Modified, info(low)
 		if same, err := w.same(c); err != nil && !vanished(err) {
@@ -153,9 +167,9 @@ func (w *walk) inside(c Change) error {
 	return w.dir(c.Path, c.Was.Type == Dir)
 }
 
-// deleted lists what is no longer there.
+// deleted adds a deletion, for a directory with its contents.
 func (w *walk) deleted(rel string, low lowerEntry) error {
-	if err := w.add(Change{Path: rel, Kind: Deleted, Info: info(low), lower: markOf(low)}); err != nil {
+	if err := w.add(Change{Path: rel, Kind: Deleted, Info: info(low), lower: stampOf(low)}); err != nil {
 		return err
 	}
 	if kind(low.Mode) != Dir {
@@ -164,10 +178,10 @@ func (w *walk) deleted(rel string, low lowerEntry) error {
 	return w.gone(rel)
 }
 
-// gone lists what was in a directory of the lower.
+// gone adds deletions for the contents of a directory of the lower layer.
 func (w *walk) gone(rel string) error {
 	names, lows, _, err := w.lower.entries(rel)
-	if vanished(err) || errors.Is(err, unix.EACCES) { // then it cannot be removed either
+	if vanished(err) || errors.Is(err, unix.EACCES) { // if unreadable, it cannot be emptied either
 		return nil
 	}
 	if err != nil {
@@ -181,13 +195,18 @@ func (w *walk) gone(rel string) error {
 	return nil
 }
 
-// vanished tells whether what was there a moment before is no longer, or is being
-// changed: a guest is at work, or someone on the host.
+// vanished reports whether a file has been removed or changed since it was listed, by
+// a guest or by the host.
 func vanished(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EINVAL) || errors.Is(err, errMeanwhile)
+	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EINVAL, errMeanwhile} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
-// same tells whether a path has not changed but for having been copied up.
+// same reports whether a file was only copied up and is otherwise unchanged.
 func (w *walk) same(c Change) (bool, error) {
 	if c.Info != c.Was {
 		return false, nil
@@ -211,14 +230,13 @@ func (w *walk) sameContent(c Change) (bool, error) {
 	defer up.Close()
 	low, _, err := w.lower.file(c.Path)
 	if errors.Is(err, unix.EACCES) {
-		return false, nil // one that the host's own user may not read: it cannot be the same to anyone
+		return false, nil // unreadable for the host's user: cannot be compared
 	}
 	if err != nil {
 		return false, err
 	}
 	defer low.Close()
-	// Holes read as zeros, and are passed over where both have one: a guest's are
-	// limited by nothing.
+	// Skip holes that both have: they read as zeros, and nothing limits a guest's.
 	for at := int64(0); at < c.Size; {
 		if err := w.ctx.Err(); err != nil {
 			return false, err
@@ -231,7 +249,7 @@ func (w *walk) sameContent(c Change) (bool, error) {
 		_, err1 := up.ReadAt(a, at)
 		_, err2 := low.ReadAt(b, at)
 		if err := errors.Join(err1, err2); errors.Is(err, io.EOF) || string(a) != string(b) {
-			return false, nil // shorter meanwhile
+			return false, nil // it was truncated meanwhile
 		} else if err != nil {
 			return false, err
 		}
@@ -249,8 +267,8 @@ func (w *walk) buffer() []byte {
 	return w.buf
 }
 
-// nextData is where the next data of a file is, or its end. Where a file system has
-// no holes, all is data.
+// nextData returns the offset of the next data of a file, or its size. On a file system
+// without holes everything is data.
 func nextData(fd int, at, size int64) int64 {
 	next, err := unix.Seek(fd, at, unix.SEEK_DATA)
 	if err == unix.ENXIO {

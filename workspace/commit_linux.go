@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Commit makes the lower what the overlay shows. It looks for what has changed at
-// that moment, and refuses all of it with a RefusedError where the Rules do not
-// allow something (ErrProtected) or the host has changed a file that would be
-// replaced (ErrConflict). Then each file is written beside what it replaces and
-// takes its place at once; what is removed comes last. Where that fails half-way,
-// the error is a CommitError that lists what was done.
+// Commit applies the changes to Lower. It first lists them and refuses them as a whole
+// with a RefusedError if the Rules do not allow one (ErrProtected) or the host has
+// changed a file that would be replaced (ErrConflict). It then writes each file beside
+// the one it replaces and renames it; removals come last. If this fails halfway, the
+// error is a CommitError that lists what was done.
 //
-// Files belong to who commits, that is As, and have their permission bits, but no
-// setuid, setgid or sticky one, and no attributes. Each name of a hard link becomes
-// a file of its own; holes stay holes. Symbolic links are made as they are and not
-// followed. FIFOs, sockets and devices are skipped, together with what they replace.
-// Nothing is synced to disk, and a process that is killed meanwhile may leave a file
-// .tegmen-… beside the one that it was to become. What a file that the host has removed meanwhile was
-// changed to is made again.
+// Files belong to the user of As and keep their permission bits, but not setuid, setgid,
+// sticky and extended attributes. Each name of a hard link becomes a separate file.
+// Holes are kept. Symbolic links are created as they are and not followed. FIFOs, sockets
+// and devices are skipped, and what they replace stays. A modified file that the host has
+// removed meanwhile is created again.
+//
+// Commit does not sync to disk. If the process is killed, a file .tegmen-… may be left
+// beside the one that it would have replaced.
 func (o *Overlay) Commit(ctx context.Context, opt CommitOptions) (done *Committed, err error) {
 	err = o.with(ctx, func(w *walk) error {
 		done, err = o.commit(w, opt)
@@ -43,7 +43,7 @@ func (o *Overlay) commit(w *walk, opt CommitOptions) (*Committed, error) {
 		return nil, err
 	}
 	if o.committed == nil {
-		o.committed = make(map[string]mark)
+		o.committed = make(map[string]stamp)
 	}
 	a := &applier{walk: w, o: o}
 	for _, step := range inOrder(todo) {
@@ -62,8 +62,8 @@ func (o *Overlay) commit(w *walk, opt CommitOptions) (*Committed, error) {
 	return done, nil
 }
 
-// leaveOut parts what can be committed from the rest: where something else is to
-// stand than a file, a directory or a link, what stands there stays.
+// leaveOut separates what can be committed from FIFOs, sockets and devices, whose
+// paths stay as they are in Lower.
 func leaveOut(list []Change) (todo, skipped []Change) {
 	kept := ""
 	for _, c := range list {
@@ -80,14 +80,17 @@ func leaveOut(list []Change) (todo, skipped []Change) {
 	return todo, skipped
 }
 
-// check refuses what is not to be done, before anything is.
+// commits reports whether a type can be committed.
+func (t Type) commits() bool { return t == File || t == Dir || t == Symlink }
+
+// check refuses a commit before anything is changed.
 func (o *Overlay) check(list []Change, opt CommitOptions) error {
-	var against, changed []string
-	linked := make(map[mark]bool)
+	var protected, changed []string
+	linked := make(map[stamp]bool)
 	var copies int64
 	for _, c := range list {
 		if !o.Rules.allows(c) {
-			against = append(against, c.Path)
+			protected = append(protected, c.Path)
 		}
 		if o.conflicts(c) {
 			changed = append(changed, c.Path)
@@ -100,54 +103,55 @@ func (o *Overlay) check(list []Change, opt CommitOptions) error {
 		}
 	}
 	switch {
-	case len(against) > 0:
-		return &RefusedError{against, ErrProtected}
+	case len(protected) > 0:
+		return &RefusedError{protected, ErrProtected}
 	case len(changed) > 0 && !opt.Force:
 		return &RefusedError{changed, ErrConflict}
 	case copies > o.Slack:
-		return fmt.Errorf("nothing was committed: hard links would become %d bytes of copies, and %d are allowed", copies, o.Slack)
+		return fmt.Errorf("nothing was committed: copies of hard links would take %d bytes, more than the allowed %d",
+			copies, o.Slack)
 	}
 	return nil
 }
 
-// conflicts tells whether the host has changed what is to be replaced. The time of
-// a directory says nothing about what it holds, which is listed by itself.
+// conflicts reports whether the host has changed what a change would replace. The time
+// of a directory does not matter: its contents are listed separately.
 func (o *Overlay) conflicts(c Change) bool {
-	if c.lower == (mark{}) || c.lower.ctime <= o.Since.UnixNano() || o.committed[c.Path] == c.lower {
+	if c.lower == (stamp{}) || c.lower.ctime <= o.Since.UnixNano() || o.committed[c.Path] == c.lower {
 		return false
 	}
 	return !(c.Was.Type == Dir || c.Kind == Deleted && c.Type == Dir)
 }
 
-// inOrder puts first what makes room: what was in a directory in whose place
-// something else is to stand, the deepest first. Then comes what is made, and at
-// last what goes: should it fail before, too much is there and not too little.
+// inOrder puts first the removal of what is in directories that other types of files
+// replace, the deepest first. Then come creations and modifications, and at last other
+// removals: if the commit fails halfway, there is too much rather than too little.
 func inOrder(list []Change) []Change {
-	var room, made, gone []Change
+	var emptied, written, deleted []Change
 	replaced := ""
 	for _, c := range list {
 		switch {
 		case c.Kind == Deleted && replaced != "" && within(replaced, c.Path):
-			room = append(room, c)
+			emptied = append(emptied, c)
 			continue
 		case c.Kind == Deleted:
-			gone = append(gone, c)
+			deleted = append(deleted, c)
 			continue
 		case c.Was.Type == Dir && c.Type != Dir:
 			replaced = c.Path
 		}
-		made = append(made, c)
+		written = append(written, c)
 	}
-	slices.Reverse(room)
-	slices.Reverse(gone)
-	return slices.Concat(room, made, gone)
+	slices.Reverse(emptied)
+	slices.Reverse(deleted)
+	return slices.Concat(emptied, written, deleted)
 }
 
-// applier changes the lower.
+// applier changes the lower layer.
 type applier struct {
 	*walk
 	o    *Overlay
-	dirs []Change // that get their modes at the end
+	dirs []Change // directories whose modes are set at the end
 }
 
 func (a *applier) apply(c Change) error {
@@ -173,20 +177,20 @@ func (a *applier) apply(c Change) error {
 	}
 	if err == nil {
 		st, serr := a.lower.statAt(dir, name, c.Path)
-		err, a.o.committed[c.Path] = serr, markOf(st)
+		err, a.o.committed[c.Path] = serr, stampOf(st)
 	}
 	return err
 }
 
-// unchanged makes sure that what is replaced is what has been compared.
+// unchanged returns ErrConflict if the file to replace is not the one that was compared.
 func (a *applier) unchanged(dir int, name string, c Change) error {
 	st, err := a.lower.statAt(dir, name, c.Path)
 	if err != nil {
 		return err
 	}
-	now := markOf(st)
+	now := stampOf(st)
 	if st != nil && kind(st.Mode) == Dir {
-		now.ctime = c.lower.ctime // that of a directory changes with what is in it
+		now.ctime = c.lower.ctime // a directory's changes with its contents
 	}
 	if now != c.lower {
 		return ErrConflict
@@ -194,7 +198,7 @@ func (a *applier) unchanged(dir int, name string, c Change) error {
 	return nil
 }
 
-// dirAt makes a directory, or lets things be made in one.
+// dirAt creates a directory, or makes an existing one writable.
 func (a *applier) dirAt(dir int, name string, c Change) error {
 	if c.Kind == Modified && c.Was.Type != Dir {
 		if err := unix.Unlinkat(dir, name, 0); err != nil {
@@ -210,7 +214,7 @@ func (a *applier) dirAt(dir int, name string, c Change) error {
 	return a.setDir(c, c.Mode|0o700)
 }
 
-// closeDirs gives directories the modes that they are to have.
+// closeDirs sets the final modes of directories.
 func (a *applier) closeDirs() (path string, err error) {
 	for _, c := range slices.Backward(a.dirs) {
 		if c.Mode&0o700 != 0o700 {
@@ -232,6 +236,6 @@ func (a *applier) setDir(c Change, mode uint32) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return errnoAt("stat", c.Path, err)
 	}
-	// Directories made in one that gives them its group do so, too.
+	// Keep the set-group-ID bit, which new directories inherit.
 	return errnoAt("chmod", c.Path, unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode|st.Mode&unix.S_ISGID))
 }

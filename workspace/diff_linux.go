@@ -7,10 +7,17 @@ import (
 	"io/fs"
 )
 
-// Diff writes the changes as a patch that git apply and patch(1) take, in the order
-// of paths. Files that are no text, or larger than 1 MiB, are said to differ, and so
-// are all when 64 MiB of texts have been compared. Directories, FIFOs, sockets and
-// permissions besides the owner's to execute are not part of it.
+// maxText bounds each file whose text is compared, and maxTexts all of them together.
+// The patch only says that larger files differ.
+const (
+	maxText  = 1 << 20
+	maxTexts = 64 << 20
+)
+
+// Diff writes the changes as a patch for git apply and patch(1), sorted by path. For
+// binary files and files above 1 MiB, and for all files after 64 MiB of text, it only
+// says that they differ. It leaves out directories, FIFOs, sockets, devices and all
+// permissions except the owner's to execute.
 func (o *Overlay) Diff(ctx context.Context, to io.Writer) error {
 	return o.with(ctx, func(w *walk) error {
 		list, err := w.changes()
@@ -58,7 +65,7 @@ func (w *walk) content(l layer, rel string, i Info, left *int64) (content, error
 		}
 		*left -= i.Size
 		f, _, err := l.file(rel)
-		if errors.Is(err, fs.ErrPermission) || vanished(err) { // what the guest could not read either; or it is gone
+		if errors.Is(err, fs.ErrPermission) || vanished(err) { // the guest could not read it either
 			return content{big: true}, nil
 		}
 		if err != nil {
@@ -66,7 +73,7 @@ func (w *walk) content(l layer, rel string, i Info, left *int64) (content, error
 		}
 		defer f.Close()
 		b, err := io.ReadAll(io.LimitReader(f, maxText+1))
-		if len(b) > maxText { // it has grown meanwhile
+		if len(b) > maxText { // it grew meanwhile
 			return content{big: true}, err
 		}
 		return content{data: b}, err

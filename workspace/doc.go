@@ -1,19 +1,19 @@
-// Package workspace says what a sandbox has changed in a directory that it saw
-// through an overlay, and applies that to the directory. It knows nothing of
-// sandboxes: it is given the directory and the overlay's upper layer, both open,
-// and reaches nothing outside of them.
+// Package workspace lists what a sandbox has changed in a directory that it saw through
+// an overlay, and applies the changes to the directory. It does not depend on sandboxes:
+// it takes open descriptors of the directory and of the overlay's upper layer, and
+// reaches nothing outside of them.
 //
-// The upper layer is a guest's work and may hold anything: a tree that is meant to
-// be walked for ever, names with line feeds, files without a right to read them.
-// No symbolic link is ever followed, on either side, and no mount point crossed.
+// The guest controls the upper layer, which may hold anything: trees so large that a
+// walk would not end, names with line feeds, unreadable files. On both sides, symbolic
+// links are never followed and mount points never crossed.
 //
-// The layer is read as overlayfs writes it in a user namespace, without redirects
-// (docs.kernel.org/filesystems/overlayfs.html): a device 0:0 stands for what has
-// been removed, and a directory with the attribute user.overlay.opaque does not
-// show what it covers. Guests can make neither by themselves: overlayfs refuses the
-// device and stores the attribute under another name. The other kind of whiteout, a
-// file with an attribute, is only ever in lower layers.
+// The upper layer has the format that overlayfs writes in a user namespace, without
+// redirects (docs.kernel.org/filesystems/overlayfs.html): a device 0:0, called whiteout,
+// stands for a removed path, and a directory with the attribute user.overlay.opaque
+// hides what it covers. A guest cannot create either directly: overlayfs refuses the
+// device and stores the attribute under another name. The other form of whiteout, a file
+// with an attribute, occurs only in lower layers.
 //
-// Change, Rules and Patch are portable, reading a layer takes Linux 5.11 or newer.
-// No privileges are needed beyond those to the files.
+// The methods of Overlay need Linux 5.11, and no privileges beyond access to the files.
+// On other systems they return ErrUnsupported.
 package workspace

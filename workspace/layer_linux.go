@@ -13,34 +13,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layer is one of the two trees. Everything in it is opened by its path beneath
-// the root, one descriptor at a time, however deep it lies: a path has at most 4096
-// bytes, and what is deeper is an error.
+// layer is one of the two trees. Every file in it is opened by its path beneath the
+// root, so that a deep tree needs no more descriptors than a flat one. Paths have at
+// most 4096 bytes; anything deeper is an error.
 type layer struct {
-	root int
-	// opened are directories and files of an upper whose owner a guest has kept from
-	// reading them, with the modes they are given back; nil for a lower, in which
-	// nothing is touched.
+	root int // a descriptor that the Overlay's File owns
+	// opened holds the original modes of directories and files in an upper layer that
+	// the guest had made unreadable for their owner. It is nil for a lower layer, where
+	// no mode is changed.
 	opened map[string]ownMode
 }
 
-// ownMode is the mode of an inode; a guest may put another at the path.
+// ownMode is the mode of an inode: a guest may put another inode at the path.
 type ownMode struct {
 	ino  uint64
 	mode uint32
 }
 
-// beneath refuses every way out that a path can have (openat2(2), Linux 5.6).
+// beneath makes openat2(2), of Linux 5.6, refuse every path that leads out of the layer.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
 func (l layer) open(rel string, flags uint64) (int, error) {
-	const tries = 20 // each time, a guest at work may have taken the right away again
+	const tries = 20 // a running guest may remove the permission again each time
+	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: beneath}
 	for try := 0; ; {
-		fd, err := unix.Openat2(l.root, rel, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: beneath})
+		fd, err := unix.Openat2(l.root, rel, how)
 		switch {
 		case err == nil:
 			return fd, nil
-		case err == unix.EINTR || err == unix.EAGAIN: // a rename came in between
+		case err == unix.EINTR || err == unix.EAGAIN: // EAGAIN: a concurrent rename
 			continue
 		case err == unix.EACCES && l.opened != nil && try < tries:
 			try++
@@ -51,7 +52,7 @@ func (l layer) open(rel string, flags uint64) (int, error) {
 	}
 }
 
-// unlock lets the owner read what is on the way to a path, and there.
+// unlock makes a path and the directories above it readable for their owner.
 func (l layer) unlock(rel string) {
 	at := "."
 	for _, name := range append([]string{"."}, strings.Split(rel, "/")...) {
@@ -73,17 +74,18 @@ func (l layer) unlockOne(rel string) {
 	})
 }
 
-// lock gives back all modes, the deepest first.
+// lock restores the modes that unlock has changed, the deepest first.
 func (l layer) lock() {
 	for _, rel := range slices.Backward(slices.Sorted(maps.Keys(l.opened))) {
 		l.chmod(rel, func(st *unix.Stat_t) (uint32, bool) { return l.opened[rel].mode, l.opened[rel].ino == st.Ino })
 	}
 }
 
-// chmod changes a mode, where there is one and it can be: what could not is found out
-// by who then opens it.
+// chmod changes the mode of a file or directory as to decides. Errors are ignored: the
+// next open reports them.
 func (l layer) chmod(rel string, to func(*unix.Stat_t) (uint32, bool)) {
-	fd, err := unix.Openat2(l.root, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: beneath})
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: beneath}
+	fd, err := unix.Openat2(l.root, rel, how)
 	if err != nil {
 		return
 	}
@@ -93,12 +95,12 @@ func (l layer) chmod(rel string, to func(*unix.Stat_t) (uint32, bool)) {
 		return
 	}
 	if mode, ok := to(&st); ok {
-		// By this name it is what has been opened, and nothing else.
-		_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+		// This name refers to the opened file, whatever the guest does to its path.
+		_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode) // the next open reports it
 	}
 }
 
-// parent opens the directory that rel is in, to use its name there.
+// parent opens the directory of rel and returns rel's name in it.
 func (l layer) parent(rel string) (fd int, name string, err error) {
 	fd, err = l.open(path.Dir(rel), unix.O_PATH|unix.O_DIRECTORY)
 	return fd, path.Base(rel), err
@@ -108,8 +110,7 @@ func (l layer) parent(rel string) (fd int, name string, err error) {
 func (l layer) read(rel string, flags uint64) (*os.File, error) {
 	fd, err := l.open(rel, flags|unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.EACCES) {
-		// No device is opened where the guest's are: what stands for something that
-		// has been removed is one.
+		// The mount forbids opening devices: the guest has put a whiteout at the path.
 		if st, serr := l.stat(rel); serr == nil && (st == nil || kind(st.Mode) != File && kind(st.Mode) != Dir) {
 			err = &fs.PathError{Op: "open", Path: rel, Err: errMeanwhile}
 		}
@@ -120,7 +121,7 @@ func (l layer) read(rel string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), rel), nil
 }
 
-// stat tells what stands at a path; nil where nothing does.
+// stat returns the status of a path, or nil if it does not exist.
 func (l layer) stat(rel string) (*unix.Stat_t, error) {
 	dir, name, err := l.parent(rel)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -148,7 +149,8 @@ func (l layer) statAt(dir int, name, rel string) (*unix.Stat_t, error) {
 	}
 }
 
-// entries lists a directory with what stands there, sorted.
+// entries lists the names in a directory, sorted, with their status, and reports whether
+// the directory is opaque.
 func (l layer) entries(rel string) (names []string, stats map[string]*unix.Stat_t, opaque bool, err error) {
 	d, err := l.read(rel, unix.O_DIRECTORY)
 	if err != nil {
@@ -156,7 +158,7 @@ func (l layer) entries(rel string) (names []string, stats map[string]*unix.Stat_
 	}
 	defer d.Close()
 	if l.opened != nil {
-		l.unlockOne(rel) // it may be listed, but not searched
+		l.unlockOne(rel) // it may be readable but not searchable
 	}
 	all, err := d.Readdirnames(-1)
 	if err != nil {
@@ -178,7 +180,7 @@ func (l layer) entries(rel string) (names []string, stats map[string]*unix.Stat_
 	return names, stats, err == nil && n == 1 && value[0] == 'y', nil
 }
 
-// link is the target of a symbolic link.
+// link returns the target of a symbolic link.
 func (l layer) link(rel string) (string, error) {
 	dir, name, err := l.parent(rel)
 	if err != nil {
@@ -206,8 +208,8 @@ func (l layer) file(rel string) (*os.File, *unix.Stat_t, error) {
 	return f, &st, nil
 }
 
-// errMeanwhile is a guest that changes what is being read.
-var errMeanwhile = errors.New("it is being changed")
+// errMeanwhile means that a guest has changed a file while it was read.
+var errMeanwhile = errors.New("changed while it was read")
 
 func kind(mode uint32) Type {
 	switch mode & unix.S_IFMT {
@@ -233,12 +235,12 @@ func info(st *unix.Stat_t) Info {
 	return i
 }
 
-func markOf(st *unix.Stat_t) mark {
+func stampOf(st *unix.Stat_t) stamp {
 	if st == nil {
-		return mark{}
+		return stamp{}
 	}
-	return mark{uint64(st.Dev), st.Ino, st.Ctim.Nano()}
+	return stamp{uint64(st.Dev), st.Ino, st.Ctim.Nano()}
 }
 
-// whiteout tells whether an entry of an upper stands for what has been removed.
+// whiteout reports whether a file of an upper layer stands for a removed path.
 func whiteout(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 }

@@ -6,31 +6,26 @@ import (
 	"time"
 )
 
-// An Overlay is a directory and what a sandbox has written above it. Its methods
-// may be called concurrently, also while a guest writes; what they say is then what
-// was so at some moment for each path, not for all of them at one.
+// An Overlay is a directory and the layer of a sandbox's changes above it. Its methods
+// may be called concurrently and while a guest writes. The state that they report for
+// each path is then one that it had at some moment, not the same moment for all paths.
 type Overlay struct {
-	// Upper and Lower are open for reading; they are the caller's to close.
+	// Upper and Lower are the two layers: directories open for reading. The caller
+	// closes them.
 	Upper, Lower *os.File
-	// Since is when the sandbox started. What has changed in Lower after it, and not
-	// by Commit, is a conflict. A change within the same tick of the kernel's clock,
-	// up to 10 ms, is not noticed.
+	// Since is when the sandbox started. A later change in Lower is a conflict unless
+	// Commit made it. A change within the same tick of the kernel's clock, at most 10
+	// ms, is not noticed.
 	Since time.Time
-	// Rules are what Commit may not change.
+	// Rules name what Commit may not change.
 	Rules Rules
-	// Slack is how many bytes copies of hard links may come to in a commit, beyond
-	// the files themselves.
+	// Slack limits the additional bytes, 0 or more, that a commit may write because each
+	// name of a hard link becomes a copy.
 	Slack int64
-	// As calls a function as the user that owns the files; nil calls it as it is.
+	// As calls a function with the identity of the files' owner. If it is nil, the
+	// function is called directly.
 	As func(func() error) error
 
-	mu        sync.Mutex      // held by Commit
-	committed map[string]mark // what Lower is there because of Commit
-}
-
-func (o *Overlay) as(f func() error) error {
-	if o.As == nil {
-		return f()
-	}
-	return o.As(f)
+	mu        sync.Mutex       // held by each method
+	committed map[string]stamp // state of the paths that Commit wrote in Lower
 }

@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// Changes is unsupported here.
+// Changes returns ErrUnsupported on this system.
 func (o *Overlay) Changes(context.Context) ([]Change, error) { return nil, ErrUnsupported }
 
-// Diff is unsupported here.
+// Diff returns ErrUnsupported on this system.
 func (o *Overlay) Diff(context.Context, io.Writer) error { return ErrUnsupported }
 
-// Commit is unsupported here.
+// Commit returns ErrUnsupported on this system.
 func (o *Overlay) Commit(context.Context, CommitOptions) (*Committed, error) {
 	return nil, ErrUnsupported
 }

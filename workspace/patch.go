@@ -10,20 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// maxText bounds the files whose text is compared, and maxTexts all of them: what
-// is beyond is only said to differ.
-const (
-	maxText  = 1 << 20
-	maxTexts = 64 << 20
-)
-
-// content is what a patch compares. Without data it is too large.
+// content is one side of a comparison.
 type content struct {
 	data []byte
-	big  bool
+	big  bool // too large or not readable: data is not set
 }
 
-// patch writes how one path has changed, as git does: git apply and patch take it.
+// patch writes the change of one path in git's format, which git apply and patch(1)
+// accept.
 func patch(w io.Writer, c Change, old, new content) error {
 	was, now := c.Was, c.Info
 	switch c.Kind {
@@ -33,16 +27,16 @@ func patch(w io.Writer, c Change, old, new content) error {
 		was, now = c.Info, Info{}
 	}
 	if !diffed(was.Type) && !diffed(now.Type) {
-		return nil // git has no directories
+		return nil // git does not track directories
 	}
 	if was.Type != now.Type && diffed(was.Type) && diffed(now.Type) {
-		// As git shows it: the one goes and the other comes.
-		gone, come := c, c
-		gone.Kind, gone.Info, come.Kind = Deleted, was, Created
-		if err := patch(w, gone, old, content{}); err != nil {
+		// Like git, show a change of type as a deletion and a creation.
+		deleted, created := c, c
+		deleted.Kind, deleted.Info, created.Kind = Deleted, was, Created
+		if err := patch(w, deleted, old, content{}); err != nil {
 			return err
 		}
-		return patch(w, come, content{}, new)
+		return patch(w, created, content{}, new)
 	}
 	var b bytes.Buffer
 	from, to := quote("a/"+c.Path), quote("b/"+c.Path)
@@ -63,7 +57,7 @@ func patch(w io.Writer, c Change, old, new content) error {
 		if _, hunks, found := bytes.Cut(hunks, []byte("\n+++ b\n")); found {
 			fmt.Fprintf(&b, "--- %s\n+++ %s\n%s", tabbed(from), tabbed(to), hunks)
 		} else if diffed(was.Type) && diffed(now.Type) && gitMode(was) == gitMode(now) {
-			return nil // permission bits that git does not keep
+			return nil // only permission bits that git does not track
 		}
 	case old.big || new.big || !bytes.Equal(old.data, new.data):
 		fmt.Fprintf(&b, "Binary files %s and %s differ\n", from, to)
@@ -76,10 +70,10 @@ func (c content) text() bool {
 	return !c.big && !bytes.ContainsRune(c.data, 0) && utf8.Valid(c.data)
 }
 
-// diffed tells whether a type has a content to compare.
+// diffed reports whether files of a type have content to compare.
 func diffed(t Type) bool { return t == File || t == Symlink }
 
-// gitMode is a mode as git has it: it keeps whether the owner may execute.
+// gitMode returns git's mode, which keeps only the owner's permission to execute.
 func gitMode(i Info) string {
 	switch {
 	case i.Type == Symlink:
@@ -90,8 +84,8 @@ func gitMode(i Info) string {
 	return "100644"
 }
 
-// quote writes a name as git does: one that could be misread, or that a terminal
-// would take for more than a name, stands in quotes.
+// quote writes a name as git does. It quotes names that could be misread or that hold
+// control sequences for a terminal.
 func quote(name string) string {
 	plain := func(c byte) bool { return c >= ' ' && c != '"' && c != '\\' && c < 0x7f }
 	odd := false
@@ -118,7 +112,7 @@ func quote(name string) string {
 	return b.String()
 }
 
-// tabbed ends a name with spaces in it, as git does for patch.
+// tabbed adds a tab to a name with spaces, as git does for patch(1).
 func tabbed(name string) string {
 	if strings.Contains(name, " ") && name[0] != '"' {
 		return name + "\t"

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errnoAt says what was being done; nil stays nil.
+// errnoAt adds the operation and path to an error; nil stays nil.
 func errnoAt(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -18,17 +18,17 @@ func errnoAt(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// temporary is a name that nothing has, beside what is to be replaced.
+// temporary returns an unused name for the new file beside the one it replaces.
 func temporary() string { return ".tegmen-" + rand.Text() }
 
-// take moves what is complete to its place: instead of what stands there, or, where
-// nothing did, unless something does now.
-func take(dir int, temp, name string, c Change) error {
+// moveIntoPlace renames a complete file to its name. It replaces an existing file only
+// if there was one when the change was found.
+func moveIntoPlace(dir int, temp, name string, c Change) error {
 	if c.Kind == Modified {
 		return errnoAt("rename", c.Path, unix.Renameat(dir, temp, dir, name))
 	}
 	err := unix.Renameat2(dir, temp, dir, name, unix.RENAME_NOREPLACE)
-	if err == unix.EINVAL { // a file system that has no such thing
+	if err == unix.EINVAL { // the file system does not support RENAME_NOREPLACE
 		if err = unix.Linkat(dir, temp, dir, name, 0); err == nil {
 			err = unix.Unlinkat(dir, temp, 0)
 		}
@@ -39,8 +39,8 @@ func take(dir int, temp, name string, c Change) error {
 	return errnoAt("rename", c.Path, err)
 }
 
-// drop removes what did not get to its place.
-func drop(dir int, temp string, err error) error {
+// removeTemporary removes a file that could not be moved into place because of err.
+func removeTemporary(dir int, temp string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -50,12 +50,12 @@ func drop(dir int, temp string, err error) error {
 	return err
 }
 
-// room removes an empty directory in whose place something else is to stand.
-func room(dir int, name string, c *Change) error {
+// removeReplacedDir removes the empty directory that another type of file replaces.
+func removeReplacedDir(dir int, name string, c *Change) error {
 	if c.Was.Type != Dir {
 		return nil
 	}
-	c.Kind = Created // in the place of nothing, from here on
+	c.Kind = Created // from here on there is nothing to replace
 	return errnoAt("remove", c.Path, unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
 }
 
@@ -68,11 +68,11 @@ func (a *applier) symlink(dir int, name string, c Change) error {
 	if err := unix.Symlinkat(target, dir, temp); err != nil {
 		return errnoAt("symlink", c.Path, err)
 	}
-	err = room(dir, name, &c)
+	err = removeReplacedDir(dir, name, &c)
 	if err == nil {
-		err = take(dir, temp, name, c)
+		err = moveIntoPlace(dir, temp, name, c)
 	}
-	return drop(dir, temp, err)
+	return removeTemporary(dir, temp, err)
 }
 
 func (a *applier) file(dir int, name string, c Change) error {
@@ -93,19 +93,19 @@ func (a *applier) file(dir int, name string, c Change) error {
 	}
 	err = errors.Join(err, to.Close())
 	if err == nil {
-		err = room(dir, name, &c)
+		err = removeReplacedDir(dir, name, &c)
 	}
 	if err == nil {
-		err = take(dir, temp, name, c)
+		err = moveIntoPlace(dir, temp, name, c)
 	}
-	return drop(dir, temp, err)
+	return removeTemporary(dir, temp, err)
 }
 
-// fill copies the data of a file, and no more than there was when it was opened.
+// fill copies the data of a file, at most as much as it had when it was opened.
 func (a *applier) fill(to, from *os.File, st *unix.Stat_t) error {
 	left := st.Size
 	if a.inMemory() {
-		left = st.Blocks*512 + block // filling holes meanwhile does not make it more
+		left = st.Blocks*512 + block // so a guest that fills holes meanwhile gains nothing
 	}
 	for at := int64(0); ; {
 		if err := a.ctx.Err(); err != nil {
@@ -128,14 +128,14 @@ func (a *applier) fill(to, from *os.File, st *unix.Stat_t) error {
 	}
 }
 
-// inMemory tells whether the upper is a tmpfs, which does not compress: its blocks
-// say how much data there is.
+// inMemory reports whether the upper layer is a tmpfs. It does not compress, so the
+// number of blocks bounds the data.
 func (a *applier) inMemory() bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(a.upper.root, &st) == nil && st.Type == unix.TMPFS_MAGIC
 }
 
-// endOfData is where the data at a place ends.
+// endOfData returns where the data at an offset ends.
 func endOfData(fd int, at, size int64) int64 {
 	next, err := unix.Seek(fd, at, unix.SEEK_HOLE)
 	if err != nil || next <= at {

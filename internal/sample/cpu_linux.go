@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc: USER_HZ is 100 on all architectures that
-// this is for.
+// tick is the unit of times in /proc: USER_HZ is 100 on all supported architectures.
 const tick = 10 * time.Millisecond
 
-// process is what is known of one.
+// process is what is known of a process.
 type process struct {
 	pid int
 	stat
 	name string // its directory in /proc
 	mem  string // the same, or that of a thread which still has its memory
-	pool uint64 // ticks counted of children that are gone
-	born uint64 // the pass that it was seen in first
-	seen uint64 // and last
+	pool uint64 // ticks counted for children that have ended
+	born uint64 // the pass in which it was first seen
+	seen uint64 // the pass in which it was last seen
 
-	measured uint64 // the pass in which it was asked for its share; 0: never
+	measured uint64 // the pass in which its share was last read; 0: never
 	share    share
-	then     stat // what was known of it then
+	then     stat // its stat at that time
 }
 
 func newProcess(pid int) *process {
@@ -31,14 +30,14 @@ func newProcess(pid int) *process {
 	return &process{pid: pid, name: name, mem: name}
 }
 
-// used is what a process and its former children have used, in ticks. What it
-// waited for is in kids, whether or not it was ever seen running; what was seen
-// running is in pool, whether or not it was waited for. Most is in both.
+// used returns the ticks that a process and its former children have used. kids covers
+// children that it waited for, whether or not they were ever seen running; pool covers
+// children that were seen running, whether or not it waited for them. Most are in both.
 func (p *process) used() uint64 { return p.own + max(p.kids, p.pool) }
 
-// retire moves what was counted for processes that are gone to their parents,
-// whose kids have it already or will have it when they wait. Children come
-// first, so that it is passed on where both are gone.
+// retire adds the usage of processes that have ended to their parents, whose kids include
+// it once they wait. Children come before parents, so that usage is passed on if both
+// have ended.
 func (s *Sampler) retire(gone []*process) {
 	slices.SortFunc(gone, func(a, b *process) int {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
@@ -50,13 +49,13 @@ func (s *Sampler) retire(gone []*process) {
 		} else {
 			s.ended += p.used()
 		}
-		if s.known[p.pid] == p { // and not another with the same pid
+		if s.known[p.pid] == p { // the pid may have been reused
 			delete(s.known, p.pid)
 		}
 	}
 }
 
-// cpu adds up.
+// cpu returns the CPU time of all processes. It never decreases.
 func (s *Sampler) cpu() time.Duration {
 	sum := s.ended
 	for _, p := range s.known {

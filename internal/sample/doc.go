@@ -1,5 +1,5 @@
-// Package sample measures the processes of one sandbox from outside, for limits
-// of memory, CPU time and processes where no cgroup can be had to enforce them.
+// Package sample measures the processes of one sandbox from outside, to enforce limits of
+// memory, CPU time and processes where no cgroup is available.
 //
 //	s, err := sample.Open(pid1)
 //	for {
@@ -8,35 +8,34 @@
 //		time.Sleep(sample.Next(now, limits))
 //	}
 //
-// It only looks: what is done about a sandbox is the caller's. It needs Linux
-// 5.8 and no privileges beyond those that made the sandbox.
+// It only measures; the caller acts. It needs Linux 5.8 and no privileges beyond those
+// that created the sandbox.
 //
 // # Which processes
 //
-// Those in the sandbox's own procfs, which is opened once, at a time when no guest
-// runs, so that nothing a guest does changes what is read. Its owner sees all in
-// it in spite of hidepid, but for a process that runs a program which its user may
-// not read: see Sample.Hidden. Listing it takes 15 µs and does not depend on what else runs
-// on the host; the host's own /proc would take 4 µs for each of its processes to
-// read, and walks of /proc/PID/task/TID/children miss what forks while they go on.
+// A Sampler reads the sandbox's own procfs. It opens it once, before any guest runs, so
+// that a guest cannot change what is read. The sandbox's owner sees all processes there
+// in spite of hidepid, except those that run a program which the user may not read: see
+// Sample.Hidden. Listing it takes 15 µs, whatever else runs on the host. The host's /proc
+// would take 4 µs for each process of the host, and walking /proc/PID/task/TID/children
+// misses processes that fork during the walk.
 //
-// Without a pid namespace there is only the host's /proc; OpenTree reads who is
-// whose child there.
+// Without a pid namespace there is only the host's /proc, in which OpenTree follows the
+// parents of processes.
 //
 // # What it cannot see
 //
-//   - buffers of pipes (64 KiB each, 64 MiB a user by default) and of sockets (some
-//     200 KiB each), so up to RLIMIT_NOFILE times that a process;
-//   - descriptors on the way through a socket (SCM_RIGHTS), and memory of memfds that
+//   - buffers of pipes (64 KiB each, by default 64 MiB a user) and of sockets (some 200
+//     KiB each), for each process up to RLIMIT_NOFILE times as much;
+//   - descriptors in transit through a socket (SCM_RIGHTS), and the memory of memfds that
 //     only these hold;
-//   - System V shared memory that nobody has attached, and message queues: procfs
-//     shows those of who reads it. kernel.shmall bounds the former in the sandbox's
-//     IPC namespace;
-//   - huge pages, which are from a pool of the host's that has to be set up, and,
-//     until the sum is near its limit, what has been swapped out;
-//   - slabs: inodes, dentries, structures of processes (some 20 KiB each);
-//   - CPU time of a process that starts and ends between two samples, where its parent
-//     does not wait for it: pid 1 and who ignores SIGCHLD do not.
+//   - unattached System V shared memory, and message queues: procfs shows those of the
+//     reader's IPC namespace. kernel.shmall bounds the former in the sandbox's;
+//   - huge pages, which come from a pool that the host must set up; and swapped memory,
+//     until the sum is near the limit;
+//   - slabs: inodes, dentries, process structures (some 20 KiB each);
+//   - CPU time of a process that starts and ends between two samples and whose parent
+//     does not wait for it: pid 1, and processes that ignore SIGCHLD.
 //
-// Pages of files are not memory here: the kernel can take them back.
+// Page cache is not counted: the kernel can reclaim it.
 package sample

@@ -9,19 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is what a sandbox holds in memory by descriptors: memfds. Files on its tmpfs
-// are counted there, whether or not they have a name.
+// held finds the memfds that a sandbox holds by descriptors. Files on its tmpfs are
+// counted there, whether or not they have a name.
 //
-// To find them, all descriptors of all processes are looked at, 3 µs each. That
-// may take a twentieth of the time, and a stretch of it ends after a while; the next goes
-// on from there.
+// A scan inspects every descriptor of every process, 3 µs each. It is cut into stretches
+// that use at most a twentieth of the time; each continues where the last one stopped.
 type held struct {
-	dev    uint64 // of the kernel's own tmpfs
+	dev    uint64 // the kernel's internal tmpfs
 	files  map[uint64]heldFile
 	sum    uint64
 	pass   uint64
-	pid    int   // the next stretch begins here,
-	offset int64 // and here in its directory
+	pid    int   // the process at which the next stretch begins,
+	offset int64 // and the offset in its directory
 	again  time.Time
 }
 
@@ -29,11 +28,11 @@ type heldFile struct{ bytes, pass uint64 }
 
 const (
 	stretch   = 20 * time.Millisecond
-	duty      = 20                    // one part in this many of the time goes into it
-	heldPause = 10 * time.Millisecond // between two stretches, at least
+	duty      = 20                    // a scan may use one part in this many of the time
+	heldPause = 10 * time.Millisecond // the shortest pause between two stretches
 )
 
-// open asks what a memfd is on.
+// open finds out the device of memfds.
 func (h *held) open() error {
 	h.files = make(map[uint64]heldFile)
 	fd, err := unix.MemfdCreate("tegmen-sample", unix.MFD_CLOEXEC)
@@ -46,7 +45,7 @@ func (h *held) open() error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// scan returns how many bytes are in memfds, as last known.
+// scan does a stretch if one is due and returns how many bytes memfds hold, as last known.
 func (h *held) scan(s *Sampler) (uint64, error) {
 	begin := time.Now()
 	if begin.Before(h.again) {
@@ -63,7 +62,7 @@ func (h *held) scan(s *Sampler) (uint64, error) {
 			h.offset = 0
 		}
 		h.pid = pid
-		done, err := h.scanOne(s, begin)
+		done, err := h.scanProcess(s, begin)
 		if err != nil {
 			return 0, err
 		}
@@ -73,7 +72,7 @@ func (h *held) scan(s *Sampler) (uint64, error) {
 		}
 	}
 	for ino, f := range h.files {
-		if f.pass != h.pass { // nobody has it open any more
+		if f.pass != h.pass { // no longer open
 			delete(h.files, ino)
 		}
 	}
@@ -90,9 +89,9 @@ func (h *held) add() uint64 {
 	return h.sum
 }
 
-// scanOne looks at the descriptors of a process, from an offset on. It says no
-// when it is to be gone on with later.
-func (h *held) scanOne(s *Sampler, begin time.Time) (done bool, err error) {
+// scanProcess inspects the descriptors of a process from an offset on. It returns false if
+// the stretch ended before.
+func (h *held) scanProcess(s *Sampler, begin time.Time) (done bool, err error) {
 	dir, err := unix.Openat(s.procFD, strconv.Itoa(h.pid)+"/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if isGone(err) {
 		return true, nil
@@ -106,7 +105,7 @@ func (h *held) scanOne(s *Sampler, begin time.Time) (done bool, err error) {
 		if name[0] == '.' {
 			return true
 		}
-		h.look(dir, string(name))
+		h.inspect(dir, string(name))
 		h.offset = next
 		n++
 		return n%64 != 0 || time.Since(begin) < stretch
@@ -117,10 +116,12 @@ func (h *held) scanOne(s *Sampler, begin time.Time) (done bool, err error) {
 	return n%64 != 0 || n == 0 || time.Since(begin) < stretch, nil
 }
 
-// look asks for no more than is known of a file: it may be on a network.
-func (h *held) look(dir int, name string) {
+// inspect adds a descriptor's file if it is a memfd. It does not sync attributes, since the
+// file may be on a network.
+func (h *held) inspect(dir int, name string) {
 	var st unix.Statx_t
-	err := unix.Statx(dir, name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_BLOCKS, &st)
+	err := unix.Statx(dir, name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT,
+		unix.STATX_TYPE|unix.STATX_INO|unix.STATX_BLOCKS, &st)
 	if err == nil && unix.Mkdev(st.Dev_major, st.Dev_minor) == h.dev && st.Blocks > 0 {
 		h.files[st.Ino] = heldFile{st.Blocks * 512, h.pass}
 	}

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hidden is how many processes are known of only from their parents. A process that
-// runs a program which its user may not read belongs to who owns the program: procfs
-// does not show it to others. A guest could so hide, since it can have such a
-// program, of the host's, load a library of its own.
+// hidden counts processes that only their parents' lists of children reveal. A process
+// that runs a program which its user may not read belongs to the program's owner, and
+// procfs hides it from others. A guest could hide in this way by making such a program of
+// the host load its own library.
 type hidden struct {
 	count int
 	again time.Time
@@ -20,11 +20,11 @@ type hidden struct {
 
 const hiddenPause = 100 * time.Millisecond
 
-// find asks all processes for their children, 3 µs each.
+// find reads the children of all processes, 3 µs each, if that is due.
 func (h *hidden) find(s *Sampler) (int, error) {
 	begin := time.Now()
 	if s.tree || begin.Before(h.again) {
-		return h.count, nil // the host's /proc has all
+		return h.count, nil // the host's /proc shows all processes
 	}
 	h.count = 0
 	for _, p := range s.known {
@@ -41,7 +41,7 @@ func (h *hidden) find(s *Sampler) (int, error) {
 	return h.count, nil
 }
 
-// hiddenBelow counts them among the children of a process.
+// hiddenBelow counts hidden processes among the children of a process.
 func (s *Sampler) hiddenBelow(p *process) (n int, err error) {
 	if p.threads <= 1 {
 		return s.hiddenChildren(p.name + "/task/" + p.name + "/children")
@@ -63,8 +63,8 @@ func (s *Sampler) hiddenBelow(p *process) (n int, err error) {
 	return n, errors.Join(each, unlessGone(err))
 }
 
-// hiddenChildren counts those in a list that cannot be found, and are in it
-// still when it is read again: they have not ended.
+// hiddenChildren counts the processes of a list that procfs does not show. It reads the
+// list twice: a process that is in it only once has ended.
 func (s *Sampler) hiddenChildren(file string) (n int, err error) {
 	var missing []int
 	listed := func(each func(pid int)) error {

@@ -10,18 +10,18 @@ import (
 
 var pageSize = uint64(os.Getpagesize())
 
-// large is from which size of a process on its page tables are asked for, and
-// not taken to be full: for each 2 MiB mapped there is a page of 4 KiB at most,
-// which is memory too, even where only the page of zeros is mapped.
+// large is the size of a process from which the size of its page tables is read; below,
+// they are taken to be full. There is at most one table of 4 KiB for each 2 MiB mapped,
+// and it is memory even if it maps only the zero page.
 const large = 8 << 30
 
-// memory fills in what a sandbox has. Three ways, each dearer and closer than the
-// one before, and the next only where the limit could be passed:
+// memory fills in a sandbox's memory. It has three ways, each slower and more exact than
+// the one before, and uses the next one only if the limit may be exceeded:
 //
-//  1. what is resident in processes, counted in each that has it, and the files;
-//  2. what processes had for themselves when that was asked for last, and what
-//     they can have got since;
-//  3. what they have for themselves, for which the kernel looks at each page.
+//  1. the resident memory of processes, counted in each that shares it, and files;
+//  2. the proportional share of each process when it was last read, and what the process
+//     can have added since;
+//  3. the proportional share now, for which the kernel visits each page.
 func (s *Sampler) memory(now *Sample, limit int64) error {
 	files, err := s.files()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Sampler) memory(now *Sample, limit int64) error {
 	return s.exact(now, limit, files)
 }
 
-// exact adds up what has been measured.
+// exact sums up the measured shares.
 func (s *Sampler) exact(now *Sample, limit int64, files uint64) error {
 	var anon, shmem uint64
 	for _, p := range s.known {
@@ -81,17 +81,17 @@ func (s *Sampler) exact(now *Sample, limit int64, files uint64) error {
 	return nil
 }
 
-// round is one of asking each process what it has for itself. It goes on over
-// several samples where it takes long; what is born meanwhile is in the next one.
+// round reads the share of each process once. A long round extends over several samples;
+// processes born meanwhile belong to the next round.
 type round struct {
-	begun uint64 // the pass; 0 when it is over
+	begun uint64 // the pass in which it began; 0 when it is over
 	took  time.Duration
-	left  uint64    // bytes that processes had which ended, and which others may have now
-	old   uint64    // of left, before it began
-	again time.Time // when the next one is due, even if nothing seems to have changed
+	left  uint64    // bytes of processes that have ended, which others may have inherited
+	old   uint64    // the part of left from before the round
+	again time.Time // when the next round is due even if nothing seems to have changed
 }
 
-// measure does a stretch of a round, and says whether it is over.
+// measure continues a round and reports whether it is over.
 func (s *Sampler) measure() (done bool, err error) {
 	begin, r := time.Now(), &s.round
 	if r.begun == 0 {
@@ -101,7 +101,7 @@ func (s *Sampler) measure() (done bool, err error) {
 		if p.measured >= r.begun || p.born > r.begun {
 			continue
 		}
-		if time.Since(begin) > patience {
+		if time.Since(begin) > timeBudget {
 			r.took += time.Since(begin)
 			return false, nil
 		}
@@ -118,27 +118,27 @@ func (s *Sampler) measure() (done bool, err error) {
 	return true, nil
 }
 
-// estimate is what a process has for itself at most: what it had, and what it has
-// taken since. Each page that it stopped to share cost it a fault. What a new
-// process shares with its parent is counted there.
+// estimate returns an upper bound of a process's share: the share last read and what it
+// has added since. Each page that it no longer shares has cost it a fault. What a new
+// process shares with its parent is counted in the parent.
 //
-// It is wrong for memory that others write for it (process_vm_writev(2)) and for
-// huge pages in a new one; the next round puts that right.
+// The bound fails for memory that others write into the process (process_vm_writev(2))
+// and for huge pages in a new process; the next round corrects it.
 func (s *Sampler) estimate(p *process) uint64 {
 	pages := p.rss
 	if p.measured > 0 {
 		grown := p.faults - min(p.then.faults, p.faults) + p.rss - min(p.then.rss, p.rss)
 		return min(pages*pageSize, p.share.anon+p.share.shmem+grown*pageSize)
 	}
-	// A child seen right after its parent was measured may have been there then.
+	// A child first seen right after its parent was measured may have existed then.
 	if parent := s.known[p.ppid]; parent != nil && parent.measured > 0 && p.born > parent.measured+1 {
 		pages = min(pages, p.faults+p.rss-min(parent.rss, p.rss))
 	}
 	return pages * pageSize
 }
 
-// share asks what a process has for itself, with its page tables. Where that is
-// refused, it is what is resident.
+// share reads a process's share, including page tables. If that is refused, it returns the
+// resident memory.
 func (s *Sampler) share(p *process) (sh share, err error) {
 	n, err := readAt(s.procFD, p.mem+"/smaps_rollup", s.text)
 	if err != nil && !isGone(err) {
@@ -146,14 +146,15 @@ func (s *Sampler) share(p *process) (sh share, err error) {
 	}
 	sh, ok := parseRollup(s.text[:n])
 	if !ok {
-		sh = share{anon: p.rss * pageSize} // it is ending, or not ours to look at
+		sh = share{anon: p.rss * pageSize} // it is ending, or may not be read
 	}
 	tables, err := s.tables(p, large>>6)
 	sh.anon += tables
 	return sh, err
 }
 
-// tables is how many bytes its page tables are, and at most, when it is small.
+// tables returns the size of a process's page tables, or an upper bound if the process is
+// small.
 func (s *Sampler) tables(p *process, small uint64) (uint64, error) {
 	most := p.size / 512
 	if p.size <= small {
@@ -169,8 +170,8 @@ func (s *Sampler) tables(p *process, small uint64) (uint64, error) {
 	return most, nil
 }
 
-// files is what is in the sandbox's tmpfs, and in memfds that it has open. What of
-// it is mapped is resident in processes, too.
+// files returns how many bytes the sandbox's tmpfs and open memfds hold. What is mapped of
+// them is also resident in processes.
 func (s *Sampler) files() (sum uint64, err error) {
 	for _, m := range s.tmpfs {
 		var st unix.Statfs_t

@@ -2,20 +2,20 @@ package sample
 
 import "bytes"
 
-// stat is what /proc/PID/stat says of a process that is of use here.
+// stat has the fields of /proc/PID/stat that are used here.
 type stat struct {
 	state     byte
 	ppid      int
-	own, kids uint64 // ticks of its threads, and of the children that it waited for
-	faults    uint64 // without a wait for a disk
+	own, kids uint64 // ticks used by its threads, and by children that it waited for
+	faults    uint64 // minor page faults
 	threads   int
 	start     uint64 // ticks since boot
 	size, rss uint64 // bytes mapped, pages resident
-	stack     uint64 // where it began; a random address
+	stack     uint64 // the start address of its stack, which is random
 }
 
-// parseStat reads a line of /proc/PID/stat (proc(5)). The name in it is the guest's
-// choice and may hold anything; behind the last parenthesis come only numbers.
+// parseStat parses /proc/PID/stat (proc(5)). The guest chooses the name in it, which may
+// contain anything; only numbers follow the last parenthesis.
 func parseStat(b []byte) (s stat, ok bool) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 || i+3 >= len(b) {
@@ -30,7 +30,7 @@ func parseStat(b []byte) (s stat, ok bool) {
 			return s, false
 		}
 		if negative {
-			n = 0 // a time or a count that wrapped, or a field of no use here
+			n = 0 // a time or count that wrapped, or an unused field
 		}
 		switch field {
 		case 4:
@@ -56,7 +56,7 @@ func parseStat(b []byte) (s stat, ok bool) {
 	return s, true
 }
 
-// number cuts one off the front, with the blanks before it.
+// number parses a number at the start of b, after blanks.
 func number(b []byte) (n uint64, negative bool, rest []byte, ok bool) {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
@@ -71,8 +71,8 @@ func number(b []byte) (n uint64, negative bool, rest []byte, ok bool) {
 	return n, negative, b[i:], i > 0
 }
 
-// amount finds a line such as "Pss_Anon:   12 kB", in bytes. The key begins with
-// the end of the line before.
+// amount returns the bytes in a line such as "Pss_Anon:   12 kB". The key begins with the
+// preceding line break.
 func amount(b []byte, key string) (n uint64, ok bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {
@@ -82,13 +82,13 @@ func amount(b []byte, key string) (n uint64, ok bool) {
 	return n << 10, ok
 }
 
-// share is what a process has of memory that is mapped, divided by how many have
-// it mapped.
+// share is a process's proportional share of mapped memory: each page is divided by the
+// number of processes that map it.
 type share struct {
-	anon, shmem uint64 // bytes; anon with what is swapped out
+	anon, shmem uint64 // bytes; anon includes swapped memory
 }
 
-// parseRollup reads /proc/PID/smaps_rollup. A process without memory has an empty one.
+// parseRollup parses /proc/PID/smaps_rollup, which is empty for a process without memory.
 func parseRollup(b []byte) (s share, ok bool) {
 	s.anon, ok = amount(b, "\nPss_Anon:")
 	if !ok {
@@ -100,7 +100,7 @@ func parseRollup(b []byte) (s share, ok bool) {
 	return s, ok
 }
 
-// pid reads the name of a directory in /proc; most of the others are not numbers.
+// parsePID parses the name of a process's directory in /proc.
 func parsePID(name []byte) (int, bool) {
 	if len(name) == 0 || len(name) > 9 || name[0] == '0' {
 		return 0, false
@@ -115,7 +115,7 @@ type mount struct {
 	writable         bool
 }
 
-// parseMount reads a line of /proc/PID/mountinfo (proc_pid_mountinfo(5)):
+// parseMount parses a line of /proc/PID/mountinfo (proc_pid_mountinfo(5)):
 // id, parent, device, root, mount point, options, further fields, "-", type.
 func parseMount(line []byte) (m mount, ok bool) {
 	fields := bytes.Fields(line)
@@ -133,8 +133,8 @@ func parseMount(line []byte) (m mount, ok bool) {
 	return mount{fields[2], fields[4], fields[end+1], writable}, true
 }
 
-// eachMapping reads /proc/PID/smaps: mappings with a device, an inode and how many
-// bytes of it count for this process.
+// eachMapping parses /proc/PID/smaps and yields each mapping's device, inode and
+// proportional share in bytes.
 func eachMapping(b []byte, each func(dev []byte, ino, pss uint64)) {
 	var dev []byte
 	var ino uint64
@@ -148,7 +148,8 @@ func eachMapping(b []byte, each func(dev []byte, ino, pss uint64)) {
 			dev = nil
 			continue
 		}
-		if first, _, _ := bytes.Cut(line, []byte(" ")); bytes.HasSuffix(first, []byte(":")) || !bytes.Contains(first, []byte("-")) {
+		first, _, _ := bytes.Cut(line, []byte(" "))
+		if bytes.HasSuffix(first, []byte(":")) || !bytes.Contains(first, []byte("-")) {
 			continue
 		}
 		// addresses, permissions, offset, device, inode, name

@@ -12,31 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Sampler measures one sandbox. One goroutine at a time uses it.
+// A Sampler measures one sandbox. It must not be used concurrently.
 //
-// A sample takes 15 µs and 5 µs a process while what is resident in all of them is
-// less than the limit, and little more where what they share has been asked for and
-// could not have changed. To ask takes 60 µs a process, and 7 ms for each GiB that
-// is resident in it; above a limit, another 6 µs for each process of the host. See
-// BenchmarkSample.
+// A sample takes 15 µs and 5 µs for each process as long as the sum of resident memory is
+// below the limit, and little more if the processes' shares are known and cannot have
+// changed. Reading shares takes 60 µs a process and 7 ms for each GiB resident in it;
+// above the limit, another 6 µs for each process of the host. See BenchmarkSample.
 type Sampler struct {
 	procFD int // a procfs, or -1
-	root   int // the pid in there of which all others descend
+	root   int // the pid in it from which all others descend
 	tree   bool
-	space  uint64 // number of the pid namespace; 0 for a tree
+	space  uint64 // the inode of the pid namespace; 0 for a tree
 	tmpfs  []tmpfs
-	// stack is where this process's begins. Who else has it there is being started
-	// still, in the memory of this process, which is not the sandbox's. A guest cannot
-	// know it.
+	// stack is the start of this process's stack. A process with the same one is still
+	// being started in the memory of this process, which does not belong to the sandbox.
+	// A guest cannot know the address.
 	stack uint64
 
 	known   map[int]*process
 	parents map[int]int
-	pids    []int // what the last listing found
-	at      int   // of pids, where the next pass begins
+	pids    []int // from the last listing
+	at      int   // the index in pids at which the next pass begins
 	pass    uint64
-	ended   uint64 // ticks of those that are gone
-	most    uint64 // ticks
+	ended   uint64 // ticks of processes that have ended
+	most    uint64 // the most ticks reported so far
 	memfds  held
 	round   round
 	hidden  hidden
@@ -44,12 +43,11 @@ type Sampler struct {
 	text    []byte
 }
 
-// Open returns a Sampler for the sandbox whose pid 1, as first process of a pid
-// namespace with a procfs on /proc, has this pid on the host. The caller has to
-// keep the pid from being another's (it is the caller's child, and not waited
-// for), and calls Open before any guest runs. What it opens keeps the sandbox's
-// tmpfs until Close. The mount points onDisk are those of overlays whose upper
-// layer takes no memory.
+// Open returns a Sampler for a sandbox: the first process of its pid namespace, with a
+// procfs on /proc, has the given pid on the host. The caller must keep the pid from being
+// reused, as that of a child that is not waited for, and call Open before any guest runs.
+// The Sampler keeps the sandbox's tmpfs alive until Close. onDisk lists the mount points
+// of overlays whose upper layer is on disk.
 func Open(pid int, onDisk ...string) (*Sampler, error) {
 	s := newSampler(1)
 	dir := "/proc/" + strconv.Itoa(pid)
@@ -79,10 +77,9 @@ func Open(pid int, onDisk ...string) (*Sampler, error) {
 	return s, nil
 }
 
-// OpenTree returns a Sampler for a process of the host, with all that descend
-// from it, which has to adopt those that are orphaned
-// (PR_SET_CHILD_SUBREAPER). A sample takes another 4 µs for each process of the
-// host. As with Open, the pid must not become another's.
+// OpenTree returns a Sampler for a process of the host and all its descendants. The process
+// must adopt orphans (PR_SET_CHILD_SUBREAPER). A sample takes another 4 µs for each process
+// of the host. As with Open, the pid must not be reused.
 func OpenTree(pid int) (*Sampler, error) {
 	s := newSampler(pid)
 	s.tree = true
@@ -97,10 +94,13 @@ func OpenTree(pid int) (*Sampler, error) {
 }
 
 func newSampler(root int) *Sampler {
-	return &Sampler{procFD: -1, root: root, known: make(map[int]*process), parents: make(map[int]int), dirents: make([]byte, 32<<10), text: make([]byte, 4096)}
+	return &Sampler{
+		procFD: -1, root: root, known: make(map[int]*process), parents: make(map[int]int),
+		dirents: make([]byte, 32<<10), text: make([]byte, 4096),
+	}
 }
 
-// openOwn finds out what there is to know of this process.
+// openOwn reads this process's stack address and the device of memfds.
 func (s *Sampler) openOwn() error {
 	own, err := statAt(unix.AT_FDCWD, "/proc/self/stat", s.text)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Sampler) openProc(path string) (err error) {
 	return nil
 }
 
-// Close gives back what Open has opened. It is safe to call it again.
+// Close closes what Open has opened. It is safe to call it twice.
 func (s *Sampler) Close() (err error) {
 	if s.procFD >= 0 {
 		err = unix.Close(s.procFD)
@@ -137,14 +137,13 @@ func (s *Sampler) Close() (err error) {
 	return err
 }
 
-// patience is how long a sample looks at processes; what is left then is looked
-// at first the next time.
-const patience = 50 * time.Millisecond
+// timeBudget is how long a sample reads processes. The next sample begins with the rest.
+const timeBudget = 50 * time.Millisecond
 
-// Sample measures. While memory could be above the limit, in bytes, it takes the
-// time to see how much it is; a limit of 0 is none. The error is
-// os.ErrProcessDone when pid 1 has ended, else an errno that tells of a lack of
-// the host's, such as EMFILE; the Sampler can be used on.
+// Sample measures the sandbox. If its memory may be above the limit, in bytes, Sample takes
+// the time to measure it exactly; 0 means no limit. The error is os.ErrProcessDone if pid
+// 1 has ended, and otherwise an errno such as EMFILE, after which the Sampler remains
+// usable.
 func (s *Sampler) Sample(limit int64) (now Sample, err error) {
 	begin := time.Now()
 	s.pass++
@@ -156,28 +155,9 @@ func (s *Sampler) Sample(limit int64) (now Sample, err error) {
 			p.seen = s.pass
 		}
 	}
-	var gone []*process
-	done := 0
-	for ; done < len(s.pids); done++ {
-		if done%32 == 31 && time.Since(begin) > patience {
-			now.Partial = true
-			break
-		}
-		old, err := s.look(s.pids[(s.at+done)%len(s.pids)])
-		if err != nil {
-			return now, err
-		}
-		if old != nil {
-			gone = append(gone, old)
-		}
+	if now.Partial, err = s.refreshAll(begin); err != nil {
+		return now, err
 	}
-	s.at = (s.at + done) % len(s.pids)
-	for _, p := range s.known {
-		if p.seen != s.pass {
-			gone = append(gone, p)
-		}
-	}
-	s.retire(gone)
 	if p := s.known[s.root]; !slices.Contains(s.pids, s.root) || p != nil && p.state == 'Z' {
 		return now, os.ErrProcessDone
 	}
@@ -195,7 +175,35 @@ func (s *Sampler) Sample(limit int64) (now Sample, err error) {
 	return now, nil
 }
 
-// list finds out which processes there are.
+// refreshAll reads the processes of the list, as many as timeBudget allows, and retires
+// those that have ended.
+func (s *Sampler) refreshAll(begin time.Time) (partial bool, err error) {
+	var ended []*process
+	done := 0
+	for ; done < len(s.pids); done++ {
+		if done%32 == 31 && time.Since(begin) > timeBudget {
+			partial = true
+			break
+		}
+		old, err := s.refresh(s.pids[(s.at+done)%len(s.pids)])
+		if err != nil {
+			return false, err
+		}
+		if old != nil {
+			ended = append(ended, old)
+		}
+	}
+	s.at = (s.at + done) % len(s.pids)
+	for _, p := range s.known {
+		if p.seen != s.pass {
+			ended = append(ended, p)
+		}
+	}
+	s.retire(ended)
+	return partial, nil
+}
+
+// list lists the processes that exist.
 func (s *Sampler) list() error {
 	s.pids = s.pids[:0]
 	if err := s.entries(s.procFD, 0, func(name []byte, _ int64) bool {
@@ -216,9 +224,9 @@ func (s *Sampler) list() error {
 	return err
 }
 
-// look reads what a process has now. It returns what had its pid before and is
-// gone.
-func (s *Sampler) look(pid int) (gone *process, err error) {
+// refresh reads the state of a process. It returns the process that had its pid before, if
+// that has ended.
+func (s *Sampler) refresh(pid int) (gone *process, err error) {
 	p := s.known[pid]
 	if p == nil {
 		p = newProcess(pid)
@@ -242,14 +250,14 @@ func (s *Sampler) look(pid int) (gone *process, err error) {
 		p.size, p.rss = 0, 0
 	}
 	if st.state == 'Z' && st.threads > 1 {
-		return gone, s.lookBehind(p)
+		return gone, s.refreshByThread(p)
 	}
 	return gone, nil
 }
 
-// lookBehind finds the memory of a process the first thread of which has ended:
-// its other threads have it still, and it is looked at through one of them.
-func (s *Sampler) lookBehind(p *process) error {
+// refreshByThread reads the memory of a process whose first thread has ended through one of
+// its other threads, which still have it.
+func (s *Sampler) refreshByThread(p *process) error {
 	if st, err := statAt(s.procFD, p.mem+"/stat", s.text); err == nil && st.rss > 0 {
 		p.size, p.rss = st.size, st.rss
 		return nil
@@ -272,10 +280,10 @@ func (s *Sampler) lookBehind(p *process) error {
 	}))
 }
 
-// isGone tells whether an error is that of a process that has ended, or of one
-// that may not be looked at.
+// isGone reports whether an error means that a process has ended or may not be read.
 func isGone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) ||
+		errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }
 
 func unlessGone(err error) error {
@@ -285,7 +293,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-var errFormat = errors.New("not as proc(5) has it")
+var errFormat = errors.New("not in the format of proc(5)")
 
 func statAt(dir int, name string, buf []byte) (s stat, err error) {
 	n, err := readAt(dir, name, buf)
@@ -299,22 +307,22 @@ func statAt(dir int, name string, buf []byte) (s stat, err error) {
 	return s, nil
 }
 
-// readAt reads a file of /proc at once.
+// readAt reads a file of /proc with one call.
 func readAt(dir int, name string, buf []byte) (n int, err error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	n, err = unix.Read(fd, buf)
-	_ = unix.Close(fd) // only read
+	_ = unix.Close(fd) // nothing was written
 	if err != nil {
 		return 0, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return n, nil
 }
 
-// entries lists a directory of /proc from an offset on until each says no. The
-// name is good until each returns; next is the offset of what follows.
+// entries lists a directory of /proc from an offset on until each returns false. The name
+// is valid until each returns; next is the offset of the following entry.
 func (s *Sampler) entries(dir int, offset int64, each func(name []byte, next int64) bool) error {
 	if _, err := unix.Seek(dir, offset, unix.SEEK_SET); err != nil {
 		return err

@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mappedFiles is how much of what the processes have mapped is in files that are counted
-// already. It takes some 3 µs for each mapping, so it is asked for only
-// where it decides whether a limit is passed, and no longer than patience: what is
-// left then counts twice.
+// mappedFiles returns how many bytes the processes have mapped of files that files counts.
+// It takes some 3 µs for each mapping, so it is used only where it decides whether a limit
+// is exceeded, and stops after timeBudget: the rest counts twice.
 func (s *Sampler) mappedFiles() (sum uint64, err error) {
 	begin := time.Now()
 	for _, p := range s.known {
-		if p.share.shmem == 0 || time.Since(begin) > patience {
+		if p.share.shmem == 0 || time.Since(begin) > timeBudget {
 			continue
 		}
 		b, err := s.readAll(p.mem + "/smaps")
@@ -33,7 +32,7 @@ func (s *Sampler) mappedFiles() (sum uint64, err error) {
 	return sum, nil
 }
 
-// counts tells whether a file is one of files().
+// counts reports whether files counts a file.
 func (s *Sampler) counts(dev string, ino uint64) bool {
 	if _, held := s.memfds.files[ino]; held && dev == hexDevice(s.memfds.dev) {
 		return true
@@ -46,12 +45,12 @@ func (s *Sampler) counts(dev string, ino uint64) bool {
 	return false
 }
 
-// device writes one as mountinfo does.
+// device formats a device number like mountinfo.
 func device(dev uint64) string {
 	return strconv.Itoa(int(unix.Major(dev))) + ":" + strconv.Itoa(int(unix.Minor(dev)))
 }
 
-// hexDevice writes one as smaps does.
+// hexDevice formats a device number like smaps.
 func hexDevice(dev uint64) string {
 	hex := func(n uint32) string {
 		if n < 16 {
@@ -62,10 +61,10 @@ func hexDevice(dev uint64) string {
 	return hex(unix.Major(dev)) + ":" + hex(unix.Minor(dev))
 }
 
-// mostText is how much of a file is read. A process can have 65530 mappings.
+// mostText bounds how much of a file is read. A process can have 65530 mappings.
 const mostText = 64 << 20
 
-// readAll reads a file of /proc that can be long.
+// readAll reads a long file of /proc.
 func (s *Sampler) readAll(name string) ([]byte, error) {
 	fd, err := unix.Openat(s.procFD, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tmpfs is one that only the sandbox has.
+// tmpfs is a tmpfs that only the sandbox has.
 type tmpfs struct {
 	fd    int // O_PATH
 	point string
 	dev   uint64
 }
 
-// openTmpfs finds those that are writable and that this process has not mounted
-// itself: a tmpfs of the host's stands in both tables. An overlay tells what its
-// upper layer has, which is on a tmpfs but where onDisk lists its mount point.
+// openTmpfs opens each tmpfs that is writable and not mounted in this process: a tmpfs of
+// the host is in both tables. statfs of an overlay reports its upper layer, which is a
+// tmpfs unless onDisk lists the mount point.
 func (s *Sampler) openTmpfs(dir string, onDisk []string) error {
 	host := make(map[string]bool)
 	if err := mounts("/proc/self/mountinfo", func(m mount) error {
@@ -35,7 +35,7 @@ func (s *Sampler) openTmpfs(dir string, onDisk []string) error {
 		if kind != "tmpfs" && kind != "overlay" || !m.writable || host[string(m.dev)] {
 			return nil
 		}
-		host[string(m.dev)] = true // once is enough
+		host[string(m.dev)] = true // count it once
 		point := unescape(string(m.point))
 		if slices.Contains(onDisk, point) {
 			return nil
@@ -43,7 +43,7 @@ func (s *Sampler) openTmpfs(dir string, onDisk []string) error {
 		path := dir + "/root" + point
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
-			return nil // something else is mounted above it
+			return nil // another mount hides it
 		}
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: path, Err: err}
@@ -51,8 +51,8 @@ func (s *Sampler) openTmpfs(dir string, onDisk []string) error {
 		var st unix.Stat_t
 		err = unix.Fstat(fd, &st)
 		if err != nil || device(st.Dev) != string(m.dev) {
-			_ = unix.Close(fd)
-			return err // or another is mounted on top
+			_ = unix.Close(fd) // O_PATH
+			return err         // nil if another file system is mounted on top
 		}
 		s.tmpfs = append(s.tmpfs, tmpfs{fd, path, st.Dev})
 		return nil
@@ -74,7 +74,7 @@ func mounts(file string, each func(mount) error) error {
 	return nil
 }
 
-// unescape undoes what the kernel does to names in its tables.
+// unescape decodes the octal escapes of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -2,8 +2,8 @@ package sample
 
 import "strconv"
 
-// descendants leaves those in the listing that descend from the root. All of the
-// host's processes are looked at, so that what forks meanwhile is not missed.
+// descendants reduces the list to the root and its descendants. It reads all processes of
+// the host, so that none that fork meanwhile are missed.
 func (s *Sampler) descendants() error {
 	clear(s.parents)
 	for _, pid := range s.pids {
@@ -26,8 +26,8 @@ func (s *Sampler) descendants() error {
 	return nil
 }
 
-// isBelow tells whether a process descends from the root, or is it. Parents change
-// while they are read, so that the way up could be a circle.
+// isBelow reports whether a process is the root or descends from it. Parents change while
+// they are read, so the way up could be a circle.
 func (s *Sampler) isBelow(pid int) bool {
 	for range s.parents {
 		parent, ok := s.parents[pid]

@@ -1,10 +1,9 @@
-// Package testenv says what this machine can test, and sees to it that tests
-// leave nothing behind. It is for tests only.
+// Package testenv finds out what this machine can test, and makes tests fail that leave
+// something behind. It is for tests only.
 //
-// A test that needs something asks with Need, which skips it with the reason
-// where that is missing. Where the name is listed in TEGMEN_TEST_REQUIRE
-// (separated by commas, or "all"), it fails instead: a green run cannot hide a
-// skip.
+// A test calls Need for the features that it needs. If one is missing, Need skips the test
+// with the reason, or fails it if TEGMEN_TEST_REQUIRE lists the feature (names separated by
+// commas, or "all"), so that a green run cannot hide a skip.
 package testenv
 
 import (
@@ -25,19 +24,19 @@ type Feature struct {
 }
 
 var (
-	// UserNS is a machine and account on which sandboxes can be made: user namespaces are allowed.
+	// UserNS needs a machine and account that may create user namespaces.
 	UserNS = Feature{"userns", probeSandbox}
-	// Cgroup is a process that can limit memory and processes by cgroups of
-	// version 2: it may make some beneath its own, which has these controllers.
+	// Cgroup needs a process that may create children of its own cgroup v2, which has the
+	// controllers memory and pids.
 	Cgroup = Feature{"cgroup", tryCgroup}
-	// Root is a process that runs as root.
+	// Root needs a process that runs as root.
 	Root = Feature{"root", func() error {
 		if os.Geteuid() != 0 {
 			return errors.New("not root")
 		}
 		return nil
 	}}
-	// User is a process that does not run as root.
+	// User needs a process that does not run as root.
 	User = Feature{"user", func() error {
 		if os.Geteuid() == 0 {
 			return errors.New("root")
@@ -46,22 +45,25 @@ var (
 	}}
 )
 
-// Seatbelt is a Mac whose sandbox-exec(1) confines: what only shows there.
+// Seatbelt needs a Mac whose sandbox-exec(1) works.
 var Seatbelt = Feature{"seatbelt", func() error {
 	if runtime.GOOS != "darwin" {
 		return fmt.Errorf("this is %s", runtime.GOOS)
 	}
-	if exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(deny default)", "/usr/bin/true").Run() == nil {
+	confined := func(profile string) *exec.Cmd {
+		return exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)"+profile, "/usr/bin/true")
+	}
+	if confined("(deny default)").Run() == nil {
 		return errors.New("sandbox-exec ran what its profile refuses")
 	}
-	out, err := exec.Command("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", "/usr/bin/true").CombinedOutput()
+	out, err := confined("(allow default)").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }}
 
-// Landlock is a kernel with that version of Landlock; it is required by
+// Landlock needs a kernel with a version of Landlock or a later one. Its name is
 // "landlock".
 func Landlock(version int) Feature {
 	return Feature{"landlock", func() error {
@@ -72,13 +74,13 @@ func Landlock(version int) Feature {
 	}}
 }
 
-// Libseccomp is a build with the tag libseccomp, as an attempt to compile a
-// policy has shown; it is required by "libseccomp".
+// Libseccomp needs a build with the tag libseccomp; attempt is the error of compiling a
+// policy. Its name is "libseccomp".
 func Libseccomp(attempt error) Feature {
 	return Feature{"libseccomp", func() error { return attempt }}
 }
 
-// Program is a program in PATH.
+// Program needs a program in PATH, whose name is the feature's.
 func Program(name string) Feature {
 	return Feature{name, func() error {
 		_, err := exec.LookPath(name)
@@ -86,7 +88,7 @@ func Program(name string) Feature {
 	}}
 }
 
-// File is a file or directory of the host; it is required by its path.
+// File needs a file or directory of the host, whose path is the feature's name.
 func File(path string) Feature {
 	return Feature{path, func() error {
 		_, err := os.Stat(path)
@@ -94,8 +96,8 @@ func File(path string) Feature {
 	}}
 }
 
-// Suid is a directory whose files lend their privileges to who executes them: it
-// is not on a file system mounted nosuid, as many a /tmp is.
+// Suid needs a directory in which set-user-ID bits have effect: it is not on a file system
+// mounted nosuid, as /tmp often is. Its name is "suid".
 func Suid(dir string) Feature {
 	return Feature{"suid", func() error {
 		if nosuid(dir) {
@@ -105,7 +107,7 @@ func Suid(dir string) Feature {
 	}}
 }
 
-// Need skips the test, or fails it, when something is missing.
+// Need skips or fails the test if a feature is missing.
 func Need(t testing.TB, features ...Feature) {
 	t.Helper()
 	for _, f := range features {
@@ -132,12 +134,12 @@ func probeSandbox() error {
 	return tryUserNamespace()
 }
 
-// Main runs the tests of a package and then fails if they have left anything:
-// goroutines, descriptors, child processes, mounts. Use it in TestMain:
+// Main runs the tests of a package and returns their exit code, or 1 if they have left
+// goroutines, descriptors, child processes or mounts behind. Use it in TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M) int {
-	before := survey()
+	before := takeSnapshot()
 	code := m.Run()
 	if leaks := before.leaks(); len(leaks) > 0 {
 		fmt.Fprintf(os.Stderr, "testenv: the tests left something behind:\n\t%s\n", strings.Join(leaks, "\n\t"))

@@ -1,7 +1,8 @@
 //go:build libseccomp
 
-// Command generate writes what package seccomp embeds: the built-in profiles,
-// compiled by libseccomp for each architecture, and the numbers of system calls.
+// Command generate writes the files that package seccomp embeds: the built-in
+// profiles, compiled by libseccomp for each architecture, and the numbers of system
+// calls.
 package main
 
 import (
@@ -29,7 +30,8 @@ func main() {
 	}
 }
 
-// numbers takes those of golang.org/x/sys, which follows the kernel closely.
+// numbers extracts system call numbers from golang.org/x/sys, which follows the kernel
+// closely.
 func numbers(arch string) error {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
 	if err != nil {
@@ -42,15 +44,15 @@ func numbers(arch string) error {
 	var b strings.Builder
 	for _, m := range regexp.MustCompile(`SYS_(\w+)\s+= (\d+)`).FindAllStringSubmatch(string(text), -1) {
 		if m[1] == "ARCH_SPECIFIC_SYSCALL" {
-			continue // where architectures' own calls begin
+			continue // marks where architecture-specific calls begin
 		}
 		fmt.Fprintf(&b, "%s %s\n", strings.ToLower(m[1]), m[2])
 	}
 	return os.WriteFile("builtin/calls_"+arch+".txt", []byte(b.String()), 0o644)
 }
 
-// profiles compiles with the numbers that were there when this was built, so it
-// is run twice when they change.
+// profiles compiles with the numbers embedded in this build, so generate must run
+// twice when they change.
 func profiles(arch string) error {
 	for _, name := range seccomp.Names() {
 		f, err := seccomp.CompileBuiltin(name, arch)

@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryUserNamespace asks the kernel by making one.
+// tryUserNamespace finds out by creating one.
 func tryUserNamespace() error {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 	return cmd.Run()
 }
 
-// tryCgroup makes one and removes it. It enables no controllers for it: this
-// process would have to leave its own cgroup first.
+// tryCgroup creates a cgroup and removes it. It enables no controllers: this process would
+// have to leave its cgroup first.
 func tryCgroup() error {
 	const root = "/sys/fs/cgroup"
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -34,7 +34,7 @@ func tryCgroup() error {
 	}
 	_, path, found := strings.Cut("\n"+string(text), "\n0::") // see cgroups(7)
 	if !found {
-		return errors.New("no cgroups of version 2")
+		return errors.New("no cgroup v2")
 	}
 	path, _, _ = strings.Cut(path, "\n")
 	dir := filepath.Join(root, path)
@@ -44,7 +44,8 @@ func tryCgroup() error {
 	}
 	for _, want := range []string{"memory", "pids"} {
 		if !slices.Contains(strings.Fields(string(controllers)), want) {
-			return fmt.Errorf("%s has not the controller %s but %s", dir, want, strings.TrimSpace(string(controllers)))
+			return fmt.Errorf("%s lacks the controller %s: it has %s",
+				dir, want, strings.TrimSpace(string(controllers)))
 		}
 	}
 	for _, name := range []string{"cgroup.procs", "cgroup.subtree_control"} {
@@ -72,33 +73,35 @@ func nosuid(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0
 }
 
-// state is what there is at some time.
-type state struct {
+// snapshot is what this process has at some moment.
+type snapshot struct {
 	fds, children []string
 	mounts        string
-	goroutines    goleak.Option // those there are
+	goroutines    goleak.Option // ignores those that exist
 }
 
-func survey() state {
+func takeSnapshot() snapshot {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // compared only with itself
-	return state{fds: descriptors(), children: children(), mounts: string(mounts), goroutines: goleak.IgnoreCurrent()}
+	return snapshot{
+		fds: descriptors(), children: children(), mounts: string(mounts), goroutines: goleak.IgnoreCurrent(),
+	}
 }
 
-// leaks lists what there is now and was not before. Goroutines and children
-// that are just ending get a moment to do so.
-func (s state) leaks() (leaks []string) {
+// leaks lists what this process has in addition to the snapshot. Goroutines and children
+// that are just ending have three seconds to do so.
+func (s snapshot) leaks() (leaks []string) {
 	deadline := time.Now().Add(3 * time.Second)
 	for {
-		leaks = s.compare(survey())
+		leaks = s.compare(takeSnapshot())
 		if len(leaks) == 0 || time.Now().After(deadline) {
 			return leaks
 		}
-		runtime.GC() // an *os.File that nobody holds closes itself
+		runtime.GC() // closes an *os.File that is no longer referenced
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func (s state) compare(now state) (leaks []string) {
+func (s snapshot) compare(now snapshot) (leaks []string) {
 	for _, fd := range now.fds {
 		if !slices.Contains(s.fds, fd) {
 			leaks = append(leaks, "descriptor "+fd)
@@ -118,7 +121,7 @@ func (s state) compare(now state) (leaks []string) {
 	return leaks
 }
 
-// descriptors lists open ones by what they are, leaving out the runtime's.
+// descriptors lists the open descriptors with their targets, except the runtime's.
 func descriptors() (list []string) {
 	names, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
@@ -127,14 +130,14 @@ func descriptors() (list []string) {
 	for _, name := range names {
 		to, err := os.Readlink(name)
 		if err != nil || strings.HasPrefix(to, "anon_inode:[event") {
-			continue // closed since, or the runtime's poller
+			continue // closed meanwhile, or the runtime's poller
 		}
 		list = append(list, filepath.Base(name)+" "+to)
 	}
 	return list
 }
 
-// children lists the processes that this one has, dead or alive.
+// children lists the children of this process, including zombies.
 func children() (list []string) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -143,7 +146,7 @@ func children() (list []string) {
 	for _, name := range stats {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // ended since
+			continue // it has ended
 		}
 		// pid (comm) state ppid …; comm may contain anything.
 		text := string(b)

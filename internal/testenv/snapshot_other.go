@@ -12,7 +12,7 @@ func landlockVersion() int { return 0 }
 
 func nosuid(string) bool { return false }
 
-type state struct{}
+type snapshot struct{}
 
-func survey() state           { return state{} }
-func (state) leaks() []string { return nil }
+func takeSnapshot() snapshot     { return snapshot{} }
+func (snapshot) leaks() []string { return nil }

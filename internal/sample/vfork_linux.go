@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countedTwice is how many bytes were counted for a child that has the same memory
-// as its parent: after vfork(2), until it executes something. Who is one the kernel
-// says (kcmp(2)), since a fork that wrote to all of its memory looks the same. Where
-// it does not, nothing has been counted twice.
+// countedTwice returns how many bytes were counted for children that use their parents'
+// memory: after vfork(2), until execve. kcmp(2) identifies them, since a forked child that
+// has written to all its memory looks the same. If kcmp fails, nothing is subtracted.
 func (s *Sampler) countedTwice() (sum uint64, err error) {
 	var host map[int]int
 	for _, p := range s.known {
@@ -41,8 +40,8 @@ func sameMemory(a, b int) bool {
 	return errno == 0 && order == 0
 }
 
-// hostPIDs maps pids of the sandbox to the host's, which takes 6 µs for each
-// process of the host.
+// hostPIDs maps pids of the sandbox to those of the host, which takes 6 µs for each process
+// of the host.
 func (s *Sampler) hostPIDs() (map[int]int, error) {
 	host := make(map[int]int)
 	if s.tree {
@@ -77,7 +76,7 @@ func (s *Sampler) hostPIDs() (map[int]int, error) {
 	return host, nil
 }
 
-// pidSpace is the number of the pid namespace of a process.
+// pidSpace returns the inode of a process's pid namespace.
 func pidSpace(pid int) (uint64, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/ns/pid"
 	var st unix.Stat_t
@@ -87,8 +86,7 @@ func pidSpace(pid int) (uint64, error) {
 	return st.Ino, nil
 }
 
-// lastPID reads from /proc/PID/status the pid that a process has in the innermost
-// of its namespaces.
+// lastPID parses /proc/PID/status for the pid of a process in its innermost namespace.
 func lastPID(status []byte) (int, bool) {
 	_, rest, ok := bytes.Cut(status, []byte("\nNSpid:"))
 	if !ok {
@@ -97,7 +95,7 @@ func lastPID(status []byte) (int, bool) {
 	line, _, _ := strings.Cut(string(rest), "\n")
 	f := strings.Fields(line)
 	if len(f) < 2 {
-		return 0, false // of the host's own
+		return 0, false // not in a pid namespace below
 	}
 	return parsePID([]byte(f[len(f)-1]))
 }
