@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"internal/launch", "internal/layout", "internal/lines", "internal/sample"},
 	{"ns", "rootfs", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt"},
 	{"engine"},
-	{"agent"},
+	{"agent", "internal/testbox"},
 	{"cmd/tegmen", "seccomp/generate", "test", "test/compat", "test/mac", "test/vm", "example/tools"},
 }
 
