@@ -15,7 +15,7 @@ import (
 // A Level is a level of isolation, which a test has by taking away from this machine what is above it.
 type Level struct {
 	Name   string // of the subtest
-	change func(testing.TB, *engine.Host)
+	change func(*engine.Host) error
 	needs  testenv.Feature
 	loose  bool
 }
@@ -24,8 +24,9 @@ var (
 	// Namespaces is this machine as it is, with user namespaces.
 	Namespaces = Level{Name: "namespaces", needs: testenv.UserNS}
 	// Landlock is Linux without namespaces.
-	Landlock = Level{Name: "landlock", needs: testenv.Landlock(6), change: func(_ testing.TB, h *engine.Host) {
+	Landlock = Level{Name: "landlock", needs: testenv.Landlock(6), change: func(h *engine.Host) error {
 		h.TryNamespaces = refuse
+		return nil
 	}}
 	// ProcessGroups is a machine without any isolation: Linux with neither namespaces nor Landlock for root, where the
 	// engine has more to do, and macOS with a stand-in for sandbox-exec(1) for an ordinary user, since nobody is root
@@ -33,26 +34,29 @@ var (
 	ProcessGroups = Level{Name: "process groups", needs: testenv.Program("sh"), loose: true, change: withoutIsolation}
 )
 
+// Confined are the levels that keep guests from the host's files.
+var Confined = []Level{Namespaces, Landlock}
+
 // WithoutNamespaces is a Spec that accepts the level Landlock.
 var WithoutNamespaces = engine.Spec{Keep: true, Degrade: []engine.Protection{engine.ProtectNamespaces}}
 
 func refuse() error { return errors.New("not in this test") }
 
-func withoutIsolation(t testing.TB, h *engine.Host) {
+func withoutIsolation(h *engine.Host) error {
 	if os.Geteuid() == 0 {
 		h.TryNamespaces, h.Landlock = refuse, 0
-		return
+		return nil
 	}
-	AsMac(t, h)
+	return AsMac(h)
 }
 
 // AsMac leaves of a machine what macOS has. The stand-in for sandbox-exec(1) confines nothing, but is as strict with
 // its arguments as the real one.
-func AsMac(t testing.TB, h *engine.Host) {
-	t.Helper()
+func AsMac(h *engine.Host) (err error) {
 	h.OS, h.Cgroup, h.TryNamespaces, h.Landlock, h.Seccomp = "darwin", cgroup.Place{}, nil, 0, false
 	h.Become, h.Contained = false, h.UID == 0
-	h.SandboxExec = ModuleFile(t, "internal/testbox/testdata/sandbox-exec")
+	h.SandboxExec, err = moduleFile("internal/testbox/testdata/sandbox-exec")
+	return err
 }
 
 // EachLevel runs a test in a subtest at each level, or at those given.
@@ -81,12 +85,21 @@ func (l Level) HasNamespaces() bool { return l.Name == Namespaces.Name }
 // Confines reports whether anything keeps a guest from the host's files.
 func (l Level) Confines() bool { return !l.loose }
 
-// Host is this machine with no more than the level.
+// Probe returns this machine with no more than the level.
+func (l Level) Probe() (engine.Host, error) {
+	h, err := engine.ProbeHost()
+	if err == nil && l.change != nil {
+		err = l.change(&h)
+	}
+	return h, err
+}
+
+// Host is Probe for tests.
 func (l Level) Host(t testing.TB) engine.Host {
 	t.Helper()
-	h := host(t)
-	if l.change != nil {
-		l.change(t, &h)
+	h, err := l.Probe()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return h
 }

@@ -18,6 +18,7 @@
 package testbox
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -71,17 +72,23 @@ func StartHelper(t testing.TB, name string, args ...string) (cmd *exec.Cmd, stdo
 // for tests: the name under which the source was compiled is another one in a virtual machine.
 func ModuleFile(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	path, err := moduleFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	return path
+}
+
+func moduleFile(name string) (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, name)
+			return filepath.Join(dir, name), nil
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("the working directory is in no module")
+			return "", errors.New("the working directory is in no module")
 		}
 		dir = filepath.Dir(dir)
 	}
+	return "", err
 }

@@ -47,8 +47,8 @@ func Gone(t testing.TB, marker string) {
 // Only returns the pid of the one process that sleeps for a marker.
 func Only(t testing.TB, marker string) int {
 	t.Helper()
-	Runs(t, "sleep\x00"+marker)
-	pids := Alive(t, "sleep\x00"+marker)
+	Runs(t, "sleep "+marker)
+	pids := Alive(t, "sleep "+marker)
 	if len(pids) != 1 {
 		t.Fatalf("processes %v, want one", pids)
 	}

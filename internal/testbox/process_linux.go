@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alive lists the pids of processes of the host whose command line contains a marker, arguments divided by NUL.
+// Alive lists the pids of processes of the host whose command line contains a marker, arguments divided by spaces.
 func Alive(t testing.TB, marker string) (pids []string) {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -20,7 +20,7 @@ func Alive(t testing.TB, marker string) (pids []string) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte(marker)) {
+		if b, err := os.ReadFile(name); err == nil && bytes.Contains(bytes.ReplaceAll(b, []byte{0}, []byte(" ")), []byte(marker)) {
 			pids = append(pids, filepath.Base(filepath.Dir(name)))
 		}
 	}

@@ -145,3 +145,21 @@ func Main(m *testing.M) int {
 	}
 	return code
 }
+
+// Long is for a test that takes seconds, in which the engine does one thing after the other. It skips the test with
+// -short and with the race detector.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	NoRace(t)
+}
+
+// NoRace skips a test with the race detector, to which it shows nothing: it measures, or it is about the guest.
+func NoRace(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("shows the race detector nothing")
+	}
+}

@@ -17,15 +17,13 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 var tableFile = flag.String("table", "", "write the table of TestCPython, in Markdown, to `FILE`")
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
-
-// nobody is who the engine's guests are on the host when it runs as root.
-const nobody = 65534
+func TestMain(m *testing.M) { os.Exit(testbox.Main(m, nil)) }
 
 // patience bounds one program.
 const patience = 4 * time.Minute
@@ -39,23 +37,12 @@ type ended struct {
 
 func open(t *testing.T) *engine.Engine {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes minutes")
-	}
+	testenv.Long(t)
 	testenv.Need(t, testenv.UserNS)
 	if os.Geteuid() == 0 {
 		testenv.Need(t, testenv.Program("setpriv"))
 	}
-	eng, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := eng.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return eng
+	return testbox.OpenWith(t, engine.Options{})
 }
 
 // asUser is for what takes long and is the same as root, whose guests are nobody
@@ -65,20 +52,6 @@ func asUser(t *testing.T) {
 	if os.Getenv("TEGMEN_TEST_ALL") == "" {
 		testenv.Need(t, testenv.User)
 	}
-}
-
-func start(t *testing.T, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
-	t.Helper()
-	box, err := eng.Start(context.Background(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return box
 }
 
 // inside runs a program in a sandbox.
@@ -107,7 +80,7 @@ func outside(dir string, args ...string) (ended, error) {
 	defer cancel()
 	command := []string{"/bin/sh", "-c", `ulimit -S -n 1024; umask 022; exec "$@"`, "sh"}
 	if os.Geteuid() == 0 {
-		id := strconv.Itoa(nobody)
+		id := strconv.Itoa(testbox.Nobody)
 		command = append(command, "setpriv", "--reuid="+id, "--regid="+id, "--clear-groups")
 	}
 	command = append(command, args...)
@@ -143,7 +116,7 @@ func directory(t *testing.T) string {
 	t.Helper()
 	dir := testenv.Dir(t)
 	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
+		if err := os.Chown(dir, testbox.Nobody, testbox.Nobody); err != nil {
 			t.Fatal(err)
 		}
 	}

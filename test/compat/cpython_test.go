@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -116,7 +117,7 @@ func testModule(t *testing.T, eng *engine.Engine, module string) (r row) {
 
 // both runs a module on both sides at once.
 func both(t *testing.T, eng *engine.Engine, module string) (out, in report) {
-	dir, box := directory(t), start(t, eng, engine.Spec{})
+	dir, box := directory(t), testbox.Start(t, eng, engine.Spec{})
 	var wg sync.WaitGroup
 	var outErr, inErr error
 	wg.Go(func() { out, outErr = moduleOutside(dir, module) })

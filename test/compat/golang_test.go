@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -33,7 +34,7 @@ func testGo(t *testing.T, eng *engine.Engine) {
 	for _, dir := range []string{root, goroot, modules} {
 		spec.FS.Mounts = append(spec.FS.Mounts, engine.Mount{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true})
 	}
-	box := start(t, eng, spec)
+	box := testbox.Start(t, eng, spec)
 	in := func(args ...string) (ended, error) { return inside(box, args...) }
 	// Outside it is the account of the test, which can read the project and
 	// has compiled the standard library already.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -57,7 +58,7 @@ func need(t *testing.T, programs ...string) {
 func same(t *testing.T, eng *engine.Engine, spec engine.Spec, script string) {
 	t.Helper()
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, script)
-	box := start(t, eng, spec)
+	box := testbox.Start(t, eng, spec)
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, script)
 	equal(t, got, want)
 }
@@ -102,9 +103,9 @@ func testMake(t *testing.T, eng *engine.Engine) {
 	if uid == 0 {
 		uid = 4242 // whose workspace it is, and so who guests are on the host
 	}
-	want := run(t, func(args ...string) (ended, error) { return outside(project(t, nobody), args...) }, makeRun)
+	want := run(t, func(args ...string) (ended, error) { return outside(project(t, testbox.Nobody), args...) }, makeRun)
 	dir := project(t, uid)
-	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: dir}})
+	box := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: dir}})
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, makeRun)
 	equal(t, got, want)
 	for _, name := range []string{"hello", "main.o", "sum.o", "out/log"} {
@@ -140,7 +141,7 @@ func project(t *testing.T, uid int) string {
 func testStreams(t *testing.T, eng *engine.Engine) {
 	const size = 100_000_000
 	sent, received := sha256.New(), sha256.New()
-	c := start(t, eng, engine.Spec{}).Command("cat")
+	c := testbox.Start(t, eng, engine.Spec{}).Command("cat")
 	c.Stdin = io.TeeReader(io.LimitReader(&counter{}, size), sent)
 	c.Stdout = received
 	res, err := c.Run()

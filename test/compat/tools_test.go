@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -59,7 +60,7 @@ func TestTools(t *testing.T) {
 func testXattrs(t *testing.T, eng *engine.Engine) {
 	need(t, "tar", "python3")
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, xattrs)
-	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: directory(t)}})
+	box := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: directory(t)}})
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, xattrs)
 	equal(t, got, want)
 }
@@ -79,7 +80,7 @@ func testQueues(t *testing.T, eng *engine.Engine) {
 	if host.Landlock > 0 {
 		want = "EACCES\n"
 	}
-	box := start(t, eng, engine.Spec{})
+	box := testbox.Start(t, eng, engine.Spec{})
 	if in := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, python(queue)); string(in.out) != want {
 		t.Errorf("inside: %s, want %s", in.text(), want)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -167,12 +168,7 @@ func (s *scene) terminal(t *testing.T) string {
 // anyhow.
 func (s *scene) victim(t *testing.T) int {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), helper+"=victim")
+	cmd := testbox.Helper(t, "victim")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +236,7 @@ var begun = map[string]string{"sh": "echo BEGUN\n", "python3": "import ctypes, o
 
 func (s *scene) outside(t *testing.T, shell, script string) string {
 	t.Helper()
-	cmd := exec.CommandContext(within(t, limit), shell, "-c", begun[shell]+script)
+	cmd := exec.CommandContext(testbox.Within(t, limit), shell, "-c", begun[shell]+script)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.ws, append(os.Environ(), s.env...), time.Second
 	out, err := cmd.CombinedOutput()
 	return fmt.Sprintf("%s (%v)", out, err)
@@ -249,7 +245,7 @@ func (s *scene) outside(t *testing.T, shell, script string) string {
 func (s *scene) inside(t *testing.T, eng *engine.Engine, shell, script string) string {
 	t.Helper()
 	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: s.ws}, Limits: engine.Limits{Wall: 30 * time.Second}})
-	cmd := box.CommandContext(within(t, limit), shell, "-c", begun[shell]+script)
+	cmd := box.CommandContext(testbox.Within(t, limit), shell, "-c", begun[shell]+script)
 	cmd.Env = s.env
 	res, err := cmd.Run()
 	if err != nil {

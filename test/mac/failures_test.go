@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
 // attempts are the ways to start a command; each returns what came of it.
@@ -35,7 +36,7 @@ func TestProgramsThatCannotRun(t *testing.T) {
 		{"./plain", false}, {"./dir", false}, {"/", false},
 	} {
 		for how, attempt := range attempts {
-			res, err := attempt(box.CommandContext(within(t, limit), c.name))
+			res, err := attempt(box.CommandContext(testbox.Within(t, limit), c.name))
 			var exec *engine.ExecError
 			if res != nil || !errors.As(err, &exec) || exec.NotFound != c.notFound || exec.Name != c.name {
 				t.Errorf("%s by %s: %+v, %v; want an ExecError, not found: %v", c.name, how, res, err, c.notFound)
@@ -73,7 +74,7 @@ func TestSandboxExecFails(t *testing.T) {
 			box := start(t, open(t, func(h *engine.Host) { h.SandboxExec = path }), engine.Spec{Keep: true})
 			witness := filepath.Join(box.Plan().Dir, "ran")
 			for how, attempt := range attempts {
-				res, err := attempt(box.CommandContext(within(t, limit), "touch", witness))
+				res, err := attempt(box.CommandContext(testbox.Within(t, limit), "touch", witness))
 				if err == nil || res != nil || errors.Is(err, engine.ErrUnsupported) != c.unsupported || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
 					t.Errorf("%s: %+v, %v; want an error with %q", how, res, err, c.says)
 				}
@@ -104,7 +105,7 @@ func TestNested(t *testing.T) {
 		script(t, path, `exec /usr/bin/sandbox-exec -p '(version 1)(allow default)' /usr/bin/sandbox-exec "$@"`)
 	}
 	eng := open(t, func(h *engine.Host) { h.SandboxExec, h.TrySeatbelt = path, nil })
-	res, err := eng.Run(within(t, limit), engine.Spec{}, engine.Code{Language: "sh", Source: "echo ran"}, nil)
+	res, err := eng.Run(testbox.Within(t, limit), engine.Spec{}, engine.Code{Language: "sh", Source: "echo ran"}, nil)
 	if res != nil || !errors.Is(err, engine.ErrUnsupported) || !errors.Is(err, os.ErrPermission) {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
 // The command line is the profile, what it names, and a shell that becomes the
@@ -29,7 +30,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	box := start(t, open(t, rec.host), engine.Spec{Keep: true, FS: engine.FS{Workspace: ws, Mounts: []engine.Mount{{Type: engine.MountBind, Source: data, Target: data, ReadOnly: true}}}})
-	run(t, box, "echo", "an argument")
+	testbox.Run(t, box, "echo", "an argument")
 	argv := rec.argv(t)
 	if len(argv) < 3 || argv[0] != "-p" || !strings.HasPrefix(argv[1], "(version 1)") {
 		t.Fatalf("it begins with %.60q", argv)
@@ -119,10 +120,10 @@ func TestDescriptors(t *testing.T) {
 		want  string
 	}{
 		{"none", nil, "0 device\n1 pipe\n2 pipe\n"},
-		{"tools", adders(), "0 device\n1 pipe\n2 pipe\n3 socket\n"},
+		{"tools", testbox.Adders(), "0 device\n1 pipe\n2 pipe\n3 socket\n"},
 	} {
 		for _, whole := range []bool{true, false} {
-			cmd := box.CommandContext(within(t, limit), "python3", "-c", see)
+			cmd := box.CommandContext(testbox.Within(t, limit), "python3", "-c", see)
 			cmd.Tools = c.tools
 			var res *engine.Result
 			var err error
@@ -143,7 +144,7 @@ const printEnv = "import json, os; print(json.dumps({os.fsdecode(k): os.fsdecode
 
 func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[string]string) {
 	t.Helper()
-	cmd := box.CommandContext(within(t, limit), "python3", "-c", printEnv)
+	cmd := box.CommandContext(testbox.Within(t, limit), "python3", "-c", printEnv)
 	cmd.Env = env
 	res, err := cmd.Run()
 	if err != nil || res.Outcome != engine.OK {
@@ -207,7 +208,7 @@ func TestArguments(t *testing.T) {
 		">x", "a=b", "Grüße", "日本語", "\x01", "\xff\xfe", "%s", "(allow default)", strings.Repeat("x", 100_000), "",
 	}
 	box := sandbox(t, engine.Spec{})
-	res := run(t, box, "python3", append([]string{"-c", `
+	res := testbox.Run(t, box, "python3", append([]string{"-c", `
 import os, sys
 sys.stdout.buffer.write(b"\0".join(os.fsencode(a) for a in sys.argv[1:]))`}, args...)...)
 	if got := bytes.Split(res.Stdout, []byte{0}); res.Outcome != engine.OK || len(got) != len(args) {
@@ -232,7 +233,7 @@ func TestNamesOfPrograms(t *testing.T) {
 				t.Errorf("%q: %q", as, got)
 			}
 		}
-		cmd := box.CommandContext(within(t, limit), name) // found by a relative PATH
+		cmd := box.CommandContext(testbox.Within(t, limit), name) // found by a relative PATH
 		cmd.Env = []string{"PATH=.:/usr/bin:/bin"}
 		if res, err := cmd.Run(); err != nil || string(res.Stdout) != "ran\n" {
 			t.Errorf("%q in PATH: %+v, %v", name, res, err)
@@ -243,7 +244,7 @@ func TestNamesOfPrograms(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254, 255} {
-		res := run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
+		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
 		want := engine.Exit
 		if code == 0 {
 			want = engine.OK
@@ -253,7 +254,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
-		res := run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
+		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
 		if res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %s, signal %s, code %d", sig, res.Outcome, res.Signal, res.ExitCode)
 		}
