@@ -81,19 +81,23 @@ func TestShellTool(t *testing.T) {
 		{"axio: echo", agent.ShellInput{Command: "echo hello"}, "hello"},
 		{"axio: stderr is labelled", agent.ShellInput{Command: "echo oops >&2"}, "[stderr]\noops"},
 		{"axio: exit code", agent.ShellInput{Command: "exit 42"}, "[exit code: 42]"},
-		{"axio: exit code after output", agent.ShellInput{Command: "printf no-newline; exit 3"}, "no-newline\n[exit code: 3]"},
+		{"axio: exit code after output", agent.ShellInput{Command: "printf no-newline; exit 3"},
+			"no-newline\n[exit code: 3]"},
 		{"axio: a signal is an exit code", agent.ShellInput{Command: "kill -9 $$"}, "[exit code: 137]"},
 		{"axio: timeout", agent.ShellInput{Command: "sleep 60", Timeout: 0.5}, "[timeout after 0.5s]"},
-		{"axio: timeout keeps partial output", agent.ShellInput{Command: "echo begun; echo odd >&2; sleep 60", Timeout: 2}, ""},
+		{"axio: timeout keeps partial output", agent.ShellInput{Command: "echo begun; echo odd >&2; sleep 60", Timeout: 2},
+			""},
 		{"axio: stdin", agent.ShellInput{Command: "cat", Stdin: "to be read"}, "to be read"},
 		{"axio: no stdin is the end of it", agent.ShellInput{Command: "cat; echo over"}, "over"},
 		{"axio: environment of the Spec", agent.ShellInput{Command: "echo $COLOUR"}, "green"},
 		{"axio: no output", agent.ShellInput{Command: "true"}, "(no output)"},
-		{"axio: white space before stays, newlines after go", agent.ShellInput{Command: `printf '  \n\t indented  \n\n\n'`}, "  \n\t indented  "},
+		{"axio: white space before stays, newlines after go", agent.ShellInput{Command: `printf '  \n\t indented  \n\n\n'`},
+			"  \n\t indented  "},
 		{"axio: exactly what was printed", agent.ShellInput{Command: "printf sandbox-ok"}, "sandbox-ok"},
 		{"bytes that are no characters", agent.ShellInput{Command: `printf 'a\377b'`}, "a\uFFFDb"},
 		{"half a character at the end", agent.ShellInput{Command: `printf 'a\303'`}, "a\uFFFD"},
-		{"cwd is relative to the sandbox's", agent.ShellInput{Command: `mkdir -p "it's a/dir"; cd "it's a/dir" && basename "$PWD"`}, "dir"},
+		{"cwd is relative to the sandbox's",
+			agent.ShellInput{Command: `mkdir -p "it's a/dir"; cd "it's a/dir" && basename "$PWD"`}, "dir"},
 		{"cwd", agent.ShellInput{Command: `basename "$PWD"`, Cwd: "it's a/dir"}, "dir"},
 		{"cwd absolute", agent.ShellInput{Command: "pwd", Cwd: "/usr"}, "/usr"},
 	} {
@@ -101,7 +105,8 @@ func TestShellTool(t *testing.T) {
 			got := say(t, tools.Shell, c.in)
 			if c.want == "" {
 				// Which of two outputs comes first is not said.
-				if !strings.Contains(got, "begun") || !strings.Contains(got, "[stderr]\nodd\n") || !strings.HasSuffix(got, "\n[timeout after 2s]") {
+				if !strings.Contains(got, "begun") || !strings.Contains(got, "[stderr]\nodd\n") ||
+					!strings.HasSuffix(got, "\n[timeout after 2s]") {
 					t.Errorf("got %q", got)
 				}
 				return
@@ -111,7 +116,8 @@ func TestShellTool(t *testing.T) {
 	}
 	t.Run("endless output is bounded, and its end kept", func(t *testing.T) {
 		got := say(t, tools.Shell, agent.ShellInput{Command: "echo first; seq 1 1000000; echo last; exit 1", Timeout: 60})
-		if len(got) > 4200 || !strings.HasPrefix(got, "first\n1\n") || !strings.Contains(got, "...[truncated]\n") || !strings.HasSuffix(got, "\n1000000\nlast\n[exit code: 1]") {
+		if len(got) > 4200 || !strings.HasPrefix(got, "first\n1\n") || !strings.Contains(got, "...[truncated]\n") ||
+			!strings.HasSuffix(got, "\n1000000\nlast\n[exit code: 1]") {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	})
@@ -132,7 +138,8 @@ func TestShellTool(t *testing.T) {
 	})
 	t.Run("a context that ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		text, err := tools.ShellStream(ctx, agent.ShellInput{Command: "echo ready; sleep 60", Timeout: 60}, func(agent.Stream, string) { cancel() })
+		text, err := tools.ShellStream(ctx, agent.ShellInput{Command: "echo ready; sleep 60", Timeout: 60},
+			func(agent.Stream, string) { cancel() })
 		same(t, text, "ready\n[canceled]")
 		same(t, errors.Is(err, context.Canceled), true)
 		same(t, say(t, tools.Shell, agent.ShellInput{Command: "echo on"}), "on")
@@ -164,10 +171,11 @@ func TestShellToolStreams(t *testing.T) {
 		defer once.Do(func() { close(release) })
 		entered := make(chan struct{}, 100)
 		begun := time.Now()
-		text, err := tools.ShellStream(testbox.Within(t, time.Minute), agent.ShellInput{Command: "echo begun; sleep 60", Timeout: 2}, func(agent.Stream, string) {
-			entered <- struct{}{}
-			<-release
-		})
+		text, err := tools.ShellStream(testbox.Within(t, time.Minute),
+			agent.ShellInput{Command: "echo begun; sleep 60", Timeout: 2}, func(agent.Stream, string) {
+				entered <- struct{}{}
+				<-release
+			})
 		took := time.Since(begun)
 		same(t, text, "begun\n[timeout after 2s]")
 		if err != nil || took > 30*time.Second {
@@ -202,9 +210,10 @@ func testTimeoutLeavesNothing(t *testing.T, l testbox.Level) {
 func TestSandboxEnds(t *testing.T) {
 	box, tools := hands(t, engine.Spec{}, agent.Options{})
 	t.Run("axio: while a command runs", func(t *testing.T) {
-		text, err := tools.ShellStream(testbox.Within(t, time.Minute), agent.ShellInput{Command: "echo begun; sleep 60", Timeout: 60}, func(agent.Stream, string) {
-			go func() { _ = box.Close() }() // closed again, and looked at, when the test ends
-		})
+		text, err := tools.ShellStream(testbox.Within(t, time.Minute),
+			agent.ShellInput{Command: "echo begun; sleep 60", Timeout: 60}, func(agent.Stream, string) {
+				go func() { _ = box.Close() }() // closed again, and looked at, when the test ends
+			})
 		same(t, text, "begun\n[sandbox lost]")
 		same(t, errors.Is(err, engine.ErrClosed), true)
 	})

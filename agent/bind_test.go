@@ -37,7 +37,8 @@ func TestShells(t *testing.T) {
 		}
 	})
 	t.Run("axio: a shell by its name", func(t *testing.T) {
-		same(t, say(t, tools.Shell, agent.ShellInput{Command: `echo "$0"`, Shell: "sh"}), say(t, tools.Shell, agent.ShellInput{Command: "command -v sh"}))
+		same(t, say(t, tools.Shell, agent.ShellInput{Command: `echo "$0"`, Shell: "sh"}),
+			say(t, tools.Shell, agent.ShellInput{Command: "command -v sh"}))
 	})
 	t.Run("axio: an unknown shell is refused and not executed", func(t *testing.T) {
 		for _, name := range []string{"fish", "/bin/sh", "sh -c 'echo x'", "python3", "../sh"} {
@@ -46,7 +47,8 @@ func TestShells(t *testing.T) {
 		same(t, say(t, tools.ListFiles, agent.ListInput{}), "(empty directory)")
 	})
 	t.Run("axio: no start-up file is read", func(t *testing.T) {
-		_, noisy := hands(t, engine.Spec{Env: []string{"BASH_ENV=/tmp/noise", "ENV=/tmp/noise", "HOME=/tmp"}}, agent.Options{})
+		_, noisy := hands(t, engine.Spec{Env: []string{"BASH_ENV=/tmp/noise", "ENV=/tmp/noise", "HOME=/tmp"}},
+			agent.Options{})
 		say(t, noisy.WriteFile, agent.WriteInput{Path: "/tmp/.profile", Content: "echo noise"})
 		say(t, noisy.WriteFile, agent.WriteInput{Path: "/tmp/noise", Content: "echo noise"})
 		same(t, say(t, noisy.ListFiles, agent.ListInput{}), "(empty directory)")
@@ -141,7 +143,8 @@ func TestPython(t *testing.T) {
 		{"quotes and percent signs", agent.PythonInput{Code: `print("""it's %s \\n""")`}, `it's %s \n`},
 		{"not ASCII", agent.PythonInput{Code: "print('žluťoučký', len('ž'))"}, "žluťoučký 1"},
 		{"long", agent.PythonInput{Code: "s = '" + strings.Repeat("ž", 300_000) + "'\nprint(len(s))"}, "300000"},
-		{"timeout keeps what was printed", agent.PythonInput{Code: "import time\nprint('begun')\ntime.sleep(60)", Timeout: 4}, "begun\n[timeout after 4s]"},
+		{"timeout keeps what was printed", agent.PythonInput{Code: "import time\nprint('begun')\ntime.sleep(60)",
+			Timeout: 4}, "begun\n[timeout after 4s]"},
 	} {
 		t.Run(c.name, func(t *testing.T) { same(t, say(t, tools.RunPython, c.in), c.want) })
 	}
@@ -151,7 +154,8 @@ func TestPython(t *testing.T) {
 	})
 	t.Run("tracebacks show the code", func(t *testing.T) {
 		got := say(t, tools.RunPython, agent.PythonInput{Code: "x = 1\nx / 0\n"})
-		if !strings.Contains(got, "line 2") || !strings.Contains(got, "x / 0") || !strings.HasSuffix(got, "ZeroDivisionError: division by zero\n[exit code: 1]") {
+		if !strings.Contains(got, "line 2") || !strings.Contains(got, "x / 0") ||
+			!strings.HasSuffix(got, "ZeroDivisionError: division by zero\n[exit code: 1]") {
 			t.Errorf("got %s", got)
 		}
 	})

@@ -77,7 +77,8 @@ func TestTools(t *testing.T) {
 		{"it is", "shell", `{"command": "stat -c %a a"}`, "640"},
 		{"axio: mode as a number", "write_file", `{"path": "b", "content": "one\n", "mode": 384}`, "Wrote 4 bytes to b"},
 		{"it is too", "shell", `{"command": "stat -c %a b"}`, "600"},
-		{"patch", "patch_file", `{"path": "b", "from_line": 2, "to_line": 1, "content": "two", "first_line_indent": 1}`, "@@ -1 +1,2 @@\n one\n+ two"},
+		{"patch", "patch_file", `{"path": "b", "from_line": 2, "to_line": 1, "content": "two", "first_line_indent": 1}`,
+			"@@ -1 +1,2 @@\n one\n+ two"},
 		{"read", "read_file", `{"path": "b", "start_line": 2, "end_line": 2, "line_numbers": true}`, "L2│ two\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestTools(t *testing.T) {
 	}
 	t.Run("a mode that is written as it is not meant", func(t *testing.T) {
 		for _, mode := range []string{`755`, `"rwx"`, `"999"`, `-1`, `"01777"`} {
-			if got, err := call(t, "write_file", `{"path": "c", "content": "", "mode": `+mode+`}`); err == nil || !strings.Contains(err.Error(), "octal digits") {
+			if got, err := call(t, "write_file", `{"path": "c", "content": "", "mode": `+mode+`}`); err == nil ||
+				!strings.Contains(err.Error(), "octal digits") {
 				t.Errorf("%s: %q, %v", mode, got, err)
 			}
 		}

@@ -19,8 +19,10 @@ func TestCheckedCode(t *testing.T) {
 		name string
 		code engine.Code
 	}{
-		{"codecell: python", engine.Code{Language: "python", Source: "print('ran')\nimport os\nopen('executed', 'w')", Check: check.Python}},
-		{"codecell: shell", engine.Code{Language: "sh", Source: ">executed; echo ran; sudo true 2>/dev/null || exit 0", Check: check.Shell}},
+		{"codecell: python", engine.Code{Language: "python", Source: "print('ran')\nimport os\nopen('executed', 'w')",
+			Check: check.Python}},
+		{"codecell: shell", engine.Code{Language: "sh", Source: ">executed; echo ran; sudo true 2>/dev/null || exit 0",
+			Check: check.Shell}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := box.Run(testbox.Within(t, time.Minute), c.code, nil)

@@ -51,8 +51,10 @@ func everywhere(t *testing.T, test func(t *testing.T, tools *agent.Tools)) {
 
 // oddNames are names that scripts get wrong.
 var oddNames = []string{
-	"plain", "two words", " ", "-n", "--help", "it's", `"quoted"`, "a:b", "new\nline", "ends in newline\n", "$(touch executed)", "`touch executed`",
-	"*", "?", "[a]", `back\slash`, "~", "#", "a;b", "ž", "\x01\x7f", "not UTF-8 \xff", "...", ".hidden", "..twodots", "%s%n", strings.Repeat("n", 255),
+	"plain", "two words", " ", "-n", "--help", "it's", `"quoted"`, "a:b", "new\n" +
+		"line", "ends in newline\n", "$(touch executed)", "`touch executed`",
+	"*", "?", "[a]", `back\slash`, "~", "#", "a;b", "ž", "\x01\x7f", "not UTF-8 \xff", "...", ".hidden", "..twodots",
+	"%s%n", strings.Repeat("n", 255),
 }
 
 func TestFileNames(t *testing.T) {
@@ -62,7 +64,8 @@ func TestFileNames(t *testing.T) {
 			content := fmt.Sprint("content ", i)
 			below := "dir " + name[:min(len(name), 200)] + "/sub/" + name
 			for _, p := range []string{name, below} {
-				same(t, say(t, tools.WriteFile, agent.WriteInput{Path: p, Content: content}), fmt.Sprintf("Wrote %d bytes to %s", len(content), p))
+				same(t, say(t, tools.WriteFile, agent.WriteInput{Path: p, Content: content}),
+					fmt.Sprintf("Wrote %d bytes to %s", len(content), p))
 			}
 			same(t, say(t, tools.ReadFile, agent.ReadInput{Path: name}), content)
 			same(t, say(t, tools.PatchFile, agent.PatchInput{Path: below, FromLine: 1, ToLine: 1, Content: "x"}),
@@ -70,7 +73,8 @@ func TestFileNames(t *testing.T) {
 		}
 		list := say(t, tools.ListFiles, agent.ListInput{})
 		same(t, strings.Count(list, "\n")+1, 2*len(oddNames))
-		for _, line := range []string{` "new\nline"`, ` "ends in newline\n"`, " two words", ` "not UTF-8 \xff"`, " -n", ` back\slash`, " $(touch executed)", ` "quoted"`, " ž"} {
+		for _, line := range []string{` "new\nline"`, ` "ends in newline\n"`, " two words", ` "not UTF-8 \xff"`, " -n",
+			` back\slash`, " $(touch executed)", ` "quoted"`, " ž"} {
 			if !strings.Contains(list+"\n", line+"\n") {
 				t.Errorf("no %q in\n%s", line, list)
 			}
@@ -90,7 +94,10 @@ func TestFiles(t *testing.T) {
 		}
 		read := func(in agent.ReadInput) string { return say(t, tools.ReadFile, in) }
 
-		t.Run("axio: an empty directory", func(t *testing.T) { same(t, say(t, tools.ListFiles, agent.ListInput{}), "(empty directory)") })
+		t.Run("axio: an empty directory", func(t *testing.T) {
+			same(t, say(t, tools.ListFiles, agent.ListInput{}),
+				"(empty directory)")
+		})
 		t.Run("axio: the same bytes", func(t *testing.T) {
 			all := make([]byte, 3*256)
 			for i := range all {
@@ -128,7 +135,8 @@ func TestFiles(t *testing.T) {
 			say(t, tools.WriteFile, agent.WriteInput{Path: "to-few", Content: "y"})
 			same(t, sh("stat -c %a few; chmod 600 few; cat few"), "200\ny")
 		})
-		t.Run("axio: the file belongs to the user", func(t *testing.T) { same(t, sh("stat -c %u:%g new"), sh("echo $(id -u):$(id -g)")) })
+		t.Run("axio: the file belongs to the user",
+			func(t *testing.T) { same(t, sh("stat -c %u:%g new"), sh("echo $(id -u):$(id -g)")) })
 
 		write("five", "one\ntwo\nthree\nfour\nfive\n")
 		for _, c := range []struct {
@@ -140,7 +148,8 @@ func TestFiles(t *testing.T) {
 			{"axio: from a line", agent.ReadInput{StartLine: 5}, "five\n"},
 			{"axio: to a line beyond", agent.ReadInput{StartLine: 4, EndLine: 99}, "four\nfive\n"},
 			{"axio: numbers", agent.ReadInput{EndLine: 2, LineNumbers: true}, "L1│one\nL2│two\n"},
-			{"axio: numbers of all", agent.ReadInput{LineNumbers: true}, "L1│one\nL2│two\nL3│three\nL4│four\nL5│five\n"},
+			{"axio: numbers of all", agent.ReadInput{LineNumbers: true},
+				"L1│one\nL2│two\nL3│three\nL4│four\nL5│five\n"},
 			{"axio: max_chars", agent.ReadInput{MaxChars: 10}, "one\ntwo\nth...[truncated]"},
 			{"axio: max_chars that fits", agent.ReadInput{MaxChars: 24}, "one\ntwo\nthree\nfour\nfive\n"},
 			{"axio: max_chars of lines", agent.ReadInput{StartLine: 2, MaxChars: 5}, "two\nt...[truncated]"},
@@ -158,7 +167,8 @@ func TestFiles(t *testing.T) {
 		t.Run("axio: the default of max_chars, in a file of any size", func(t *testing.T) {
 			sh("seq 1 3000000 >large")
 			got := read(agent.ReadInput{Path: "large"})
-			if len(got) != 32768+len("...[truncated]") || !strings.HasPrefix(got, "1\n2\n") || !strings.HasSuffix(got, "...[truncated]") {
+			if len(got) != 32768+len("...[truncated]") || !strings.HasPrefix(got, "1\n2\n") ||
+				!strings.HasSuffix(got, "...[truncated]") {
 				t.Errorf("%d bytes, %q…", len(got), got[:10])
 			}
 			fails(t, tools.ReadFile, agent.ReadInput{Path: "large", StartLine: 1}, "larger than 8MiB")
@@ -265,7 +275,8 @@ lrwxrwxrwx +\d+ \S+ \S+ link
 			}
 		})
 		t.Run("a directory by its path", func(t *testing.T) {
-			if got := say(t, tools.ListFiles, agent.ListInput{Path: "sub"}); !strings.HasSuffix(got, " below/") || strings.Contains(got, "\n") {
+			if got := say(t, tools.ListFiles, agent.ListInput{Path: "sub"}); !strings.HasSuffix(got, " below/") ||
+				strings.Contains(got, "\n") {
 				t.Errorf("got\n%s", got)
 			}
 		})

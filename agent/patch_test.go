@@ -28,25 +28,37 @@ func TestPatch(t *testing.T) {
 		want   string // what the file is then
 		answer string // "" is not looked at
 	}{
-		{"axio: replace line 2", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "TWO\n"}, "one\nTWO\nthree\n", "@@ -1,3 +1,3 @@\n one\n-\ttwo \n+TWO\n three"},
-		{"axio: content without its newline", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "TWO"}, "one\nTWO\nthree\n", ""},
-		{"axio: more lines for fewer", three, agent.PatchInput{FromLine: 1, ToLine: 3, Content: "1\n2\n3\n4"}, "1\n2\n3\n4\n", ""},
+		{"axio: replace line 2", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "TWO\n"}, "one\nTWO\nthree\n",
+			"@@ -1,3 +1,3 @@\n one\n-\ttwo \n+TWO\n three"},
+		{"axio: content without its newline", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "TWO"},
+			"one\nTWO\nthree\n", ""},
+		{"axio: more lines for fewer", three, agent.PatchInput{FromLine: 1, ToLine: 3, Content: "1\n2\n3\n4"},
+			"1\n2\n3\n4\n", ""},
 		{"axio: delete", three, agent.PatchInput{FromLine: 1, ToLine: 2}, "three\n", ""},
 		{"axio: delete all", three, agent.PatchInput{FromLine: 1, ToLine: 3}, "", "@@ -1,3 +0,0 @@\n-one\n-\ttwo \n-three"},
-		{"axio: insert before", three, agent.PatchInput{FromLine: 2, ToLine: 1, Content: "new"}, "one\nnew\n\ttwo \nthree\n", "@@ -1,3 +1,4 @@\n one\n+new\n \ttwo \n three"},
+		{"axio: insert before", three, agent.PatchInput{FromLine: 2, ToLine: 1, Content: "new"}, "one\nnew\n\ttwo \nthree\n",
+			"@@ -1,3 +1,4 @@\n one\n+new\n \ttwo \n three"},
 		{"axio: append", three, agent.PatchInput{FromLine: 4, ToLine: 3, Content: "four"}, three + "four\n", ""},
 		{"axio: into an empty file", "", agent.PatchInput{FromLine: 1, Content: "x\n"}, "x\n", "@@ -0,0 +1 @@\n+x"},
 		{"axio: into an empty file, no newline", "", agent.PatchInput{FromLine: 1, Content: "x"}, "x", ""},
-		{"axio: no path, little context", strings.Repeat("same\n", 20), agent.PatchInput{FromLine: 10, ToLine: 10, Content: "x"}, strings.Repeat("same\n", 9) + "x\n" + strings.Repeat("same\n", 10),
+		{"axio: no path, little context", strings.Repeat("same\n", 20),
+			agent.PatchInput{FromLine: 10, ToLine: 10, Content: "x"}, strings.Repeat("same\n", 9) + "x\n" +
+				strings.Repeat("same\n", 10),
 			"@@ -7,7 +7,7 @@\n same\n same\n same\n-same\n+x\n same\n same\n same"},
 		{"axio: no change", three, agent.PatchInput{FromLine: 3, ToLine: 3, Content: "three"}, three, "(no change)"},
-		{"axio: spaces and tabs", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "\t  x \t\n  y\r\n"}, "one\n\t  x \t\n  y\r\nthree\n", ""},
-		{"axio: indent of the first line only", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "x\ny", FirstLineIndent: 4}, "one\n    x\ny\nthree\n", ""},
-		{"axio: no indent keeps content", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "  x"}, "one\n  x\nthree\n", ""},
-		{"axio: no newline at the end stays so", "a\nb", agent.PatchInput{FromLine: 2, ToLine: 2, Content: "B\n"}, "a\nB", "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file"},
-		{"axio: append where there is none", "a", agent.PatchInput{FromLine: 2, ToLine: 1, Content: "b"}, "a\nb", "@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n\\ No newline at end of file"},
+		{"axio: spaces and tabs", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "\t  x \t\n  y\r\n"},
+			"one\n\t  x \t\n  y\r\nthree\n", ""},
+		{"axio: indent of the first line only", three,
+			agent.PatchInput{FromLine: 2, ToLine: 2, Content: "x\ny", FirstLineIndent: 4}, "one\n    x\ny\nthree\n", ""},
+		{"axio: no indent keeps content", three, agent.PatchInput{FromLine: 2, ToLine: 2, Content: "  x"},
+			"one\n  x\nthree\n", ""},
+		{"axio: no newline at the end stays so", "a\nb", agent.PatchInput{FromLine: 2, ToLine: 2, Content: "B\n"}, "a\nB",
+			"@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file"},
+		{"axio: append where there is none", "a", agent.PatchInput{FromLine: 2, ToLine: 1, Content: "b"}, "a\nb",
+			"@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n\\ No newline at end of file"},
 		{"axio: delete the last line where there is none", "a\nb", agent.PatchInput{FromLine: 2, ToLine: 2}, "a", ""},
-		{"axio: a newline stays", "a\nb\n", agent.PatchInput{FromLine: 2, ToLine: 2, Content: "B"}, "a\nB\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B"},
+		{"axio: a newline stays", "a\nb\n", agent.PatchInput{FromLine: 2, ToLine: 2, Content: "B"}, "a\nB\n",
+			"@@ -1,2 +1,2 @@\n a\n-b\n+B"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.in.Path = "f"
@@ -63,10 +75,12 @@ func TestPatch(t *testing.T) {
 		in   agent.PatchInput
 		want string
 	}{
-		{"axio: indent and white space", agent.PatchInput{FromLine: 1, ToLine: 1, Content: " x", FirstLineIndent: 1}, "white space"},
+		{"axio: indent and white space", agent.PatchInput{FromLine: 1, ToLine: 1, Content: " x", FirstLineIndent: 1},
+			"white space"},
 		{"axio: indent and tab", agent.PatchInput{FromLine: 1, ToLine: 1, Content: "\tx", FirstLineIndent: 1}, "white space"},
 		{"axio: indent without content", agent.PatchInput{FromLine: 1, ToLine: 1, FirstLineIndent: 1}, "without content"},
-		{"axio: indent out of bounds", agent.PatchInput{FromLine: 1, ToLine: 1, Content: "x", FirstLineIndent: 257}, "0 to 256"},
+		{"axio: indent out of bounds", agent.PatchInput{FromLine: 1, ToLine: 1, Content: "x", FirstLineIndent: 257},
+			"0 to 256"},
 		{"axio: negative indent", agent.PatchInput{FromLine: 1, ToLine: 1, Content: "x", FirstLineIndent: -1}, "0 to 256"},
 		{"no first line", agent.PatchInput{FromLine: 0, ToLine: 1, Content: "x"}, "from_line 0"},
 		{"a first line beyond", agent.PatchInput{FromLine: 5, ToLine: 4, Content: "x"}, "the file has 3 lines"},
@@ -122,8 +136,11 @@ func TestHostileFiles(t *testing.T) {
 		}
 		dir := testbox.Workspace(t)
 		_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}}, agent.Options{})
-		say(t, tools.Shell, agent.ShellInput{Command: fmt.Sprintf("ln -s %s/secret s; ln -s %[1]s d; ln -s /proc/1/root/%[1]s/secret p; ln -s loop loop; mkdir sub; echo x >sub/f; ln -s sub/f f; ln -s sub/new n", outside)})
-		paths := []string{"s", "d/secret", "p", "../" + filepath.Base(outside) + "/secret", outside + "/secret", "sub/../../" + filepath.Base(outside) + "/secret"}
+		say(t, tools.Shell, agent.ShellInput{Command: fmt.Sprintf("ln -s %s/secret s; ln -s %[1]s d; "+
+			"ln -s /proc/1/root/%[1]s/secret p; ln -s loop loop; mkdir sub; echo x >sub/f; ln -s sub/f f; "+
+			"ln -s sub/new n", outside)})
+		paths := []string{"s", "d/secret", "p", "../" + filepath.Base(outside) + "/secret", outside + "/secret",
+			"sub/../../" + filepath.Base(outside) + "/secret"}
 		for _, p := range paths {
 			fails(t, tools.ReadFile, agent.ReadInput{Path: p}, "")
 			fails(t, tools.PatchFile, agent.PatchInput{Path: p, FromLine: 1, ToLine: 1, Content: "changed"}, "")
@@ -137,7 +154,8 @@ func TestHostileFiles(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 		// Inside, a link stays and what it leads to is written.
-		same(t, say(t, tools.WriteFile, agent.WriteInput{Path: "f", Content: "y\n"}), "Wrote 2 bytes to f\n@@ -1 +1 @@\n-x\n+y")
+		same(t, say(t, tools.WriteFile, agent.WriteInput{Path: "f", Content: "y\n"}),
+			"Wrote 2 bytes to f\n@@ -1 +1 @@\n-x\n+y")
 		say(t, tools.WriteFile, agent.WriteInput{Path: "n", Content: "new"})
 		same(t, say(t, tools.Shell, agent.ShellInput{Command: "readlink f n; cat sub/f sub/new"}), "sub/f\nsub/new\ny\nnew")
 	})
@@ -153,7 +171,8 @@ func TestHostileFiles(t *testing.T) {
 		"axio: a listing that makes no sense": {"echo nonsense", "makes no sense"},
 		"axio: a name with a slash":           {"echo '-rw-r--r-- 1 1 ./../../etc/passwd/'", "makes no sense"},
 		"axio: a listing without end":         {"exec cat /dev/zero", "no end of it"},
-		"axio: what it complains about":       {"echo '-rw-r--r-- 1 1 ./x/'; echo 'stat: out of order' >&2; exit 1", "stat: out of order"},
+		"axio: what it complains about": {"echo '-rw-r--r-- 1 1 ./x/'; echo 'stat: out of order' >&2; exit 1",
+			"stat: out of order"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails(t, shimmed(t, quick, c.stat, "stat").ListFiles, agent.ListInput{}, c.want)

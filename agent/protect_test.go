@@ -21,7 +21,8 @@ import (
 // why: not by our script's lines and temporary files.
 func TestRefusals(t *testing.T) {
 	everywhere(t, func(t *testing.T, tools *agent.Tools) {
-		say(t, tools.Shell, agent.ShellInput{Command: "echo x >file; (umask 222; mkdir closed); (umask 177; mkdir unsearched)"})
+		say(t, tools.Shell, agent.ShellInput{Command: "echo x >file; (umask 222; mkdir closed); (umask 177; " +
+			"mkdir unsearched)"})
 		write := func(path string) error {
 			_, err := tools.WriteFile(t.Context(), agent.WriteInput{Path: path, Content: "x"})
 			return err
@@ -73,7 +74,8 @@ func TestWritesWhatIsReadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}, Limits: engine.Limits{Tmp: engine.MiB}}, agent.Options{})
+	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}, Limits: engine.Limits{Tmp: engine.MiB}},
+		agent.Options{})
 	for _, p := range []string{".vscode/x", ".vscode/a/b", ".idea/there", ".idea/new", "/usr/new", "/usr/new/new"} {
 		_, err := tools.WriteFile(t.Context(), agent.WriteInput{Path: p, Content: "x"})
 		refusedAs(t, err, `write file "`+p+`": read-only in this sandbox`, fs.ErrPermission)
@@ -82,7 +84,8 @@ func TestWritesWhatIsReadOnly(t *testing.T) {
 	refusedAs(t, err, `patch file ".idea/there": read-only in this sandbox`, fs.ErrPermission)
 	_, err = tools.WriteFile(t.Context(), agent.WriteInput{Path: "/tmp/much", Content: strings.Repeat("x", 2<<20)})
 	refusedAs(t, err, `write file "/tmp/much": no space left`, syscall.ENOSPC)
-	if list := say(t, tools.ListFiles, agent.ListInput{Path: "/tmp"}); regexp.MustCompile(`\.write-|much`).MatchString(list) {
+	if list := say(t, tools.ListFiles,
+		agent.ListInput{Path: "/tmp"}); regexp.MustCompile(`\.write-|much`).MatchString(list) {
 		t.Errorf("left: %s", list)
 	}
 }
@@ -102,7 +105,8 @@ func TestHidesPlaceholders(t *testing.T) {
 	dir := testbox.Workspace(t)
 	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}}, agent.Options{})
 	same(t, say(t, tools.ListFiles, agent.ListInput{}), "(empty directory)")
-	say(t, tools.Shell, agent.ShellInput{Command: "mkdir -p sub/.vscode .hidden; ln -s . here; : >file; chmod a-w .hidden"})
+	say(t, tools.Shell, agent.ShellInput{Command: "mkdir -p sub/.vscode .hidden; ln -s . here; : >file; " +
+		"chmod a-w .hidden"})
 	for _, p := range []string{"", dir, "here", "sub/.."} {
 		same(t, names(t, tools, p), ".hidden/ sub/ file here")
 	}

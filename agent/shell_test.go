@@ -72,7 +72,8 @@ func testShell(t *testing.T, l testbox.Level) {
 		sh, _ := commandShell(t, l, engine.Spec{})
 		mark := testbox.Marker(800)
 		same(t, do(t, sh, "echo here >kept; echo there >$TMPDIR/lost"), "exit 0")
-		same(t, sh.Run(t.Context(), "echo begun; sleep "+mark+" & setsid sleep "+mark+"; sleep "+mark, 2*time.Second), "timed out after 2s (sandbox removed)\nbegun")
+		same(t, sh.Run(t.Context(), "echo begun; sleep "+mark+" & setsid sleep "+mark+"; sleep "+mark, 2*time.Second),
+			"timed out after 2s (sandbox removed)\nbegun")
 		same(t, len(testbox.Alive(t, mark)), 0)
 		same(t, do(t, sh, "cat kept; [ -e $TMPDIR/lost ] || echo gone"), "exit 0\nhere\ngone")
 	})
@@ -88,7 +89,8 @@ func testShell(t *testing.T, l testbox.Level) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
-		if got := do(t, shellOf(t, l, l.Open(t), engine.Spec{FS: engine.FS{Workspace: dir}}), "[ -e executed ]"); got != "exit 1" {
+		if got := do(t, shellOf(t, l, l.Open(t), engine.Spec{FS: engine.FS{Workspace: dir}}),
+			"[ -e executed ]"); got != "exit 1" {
 			t.Errorf("executed: %s", got)
 		}
 	})
@@ -114,7 +116,8 @@ func testShell(t *testing.T, l testbox.Level) {
 		sh, dir := commandShell(t, l, spec)
 		same(t, do(t, sh, "touch made"), "exit 0")
 		same(t, testbox.Owner(t, dir+"/made"), testbox.Owner(t, dir))
-		if got := do(t, sh, "grep -e NoNewPrivs -e CapEff /proc/self/status"); got != "exit 0\nCapEff:\t0000000000000000\nNoNewPrivs:\t1" {
+		if got := do(t, sh, "grep -e NoNewPrivs -e CapEff /proc/self/status"); got != "exit 0\nCapEff:\t0000000000000000\n"+
+			"NoNewPrivs:\t1" {
 			t.Errorf("got %s", got)
 		}
 		if got := do(t, sh, "getent hosts example.com"); strings.HasPrefix(got, "exit 0") {
@@ -224,7 +227,8 @@ func testShell(t *testing.T, l testbox.Level) {
 	t.Run("output is bounded", func(t *testing.T) {
 		sh, _ := commandShell(t, l, engine.Spec{})
 		got := do(t, sh, "seq 1 300000; echo last")
-		if len(got) > 4200 || !strings.HasPrefix(got, "exit 0\n1\n2\n") || !strings.Contains(got, "...[truncated]\n") || !strings.HasSuffix(got, "\nlast") {
+		if len(got) > 4200 || !strings.HasPrefix(got, "exit 0\n1\n2\n") || !strings.Contains(got, "...[truncated]\n") ||
+			!strings.HasSuffix(got, "\nlast") {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
 	})

@@ -20,7 +20,8 @@ func Alive(t testing.TB, marker string) (pids []string) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil && bytes.Contains(bytes.ReplaceAll(b, []byte{0}, []byte(" ")), []byte(marker)) {
+		if b, err := os.ReadFile(name); err == nil &&
+			bytes.Contains(bytes.ReplaceAll(b, []byte{0}, []byte(" ")), []byte(marker)) {
 			pids = append(pids, filepath.Base(filepath.Dir(name)))
 		}
 	}

@@ -68,11 +68,14 @@ func (l *lane) boot(k kernel, parameters string, o orders, on func(event)) error
 	machine := machines[k.arch]
 	// One CPU: with more, emulated ones have raced with the kernel's patching of
 	// itself. A reboot, which a panic ends in, ends QEMU.
-	cmd := exec.CommandContext(ctx, machine.qemu, "-M", machine.board, "-accel", "tcg", "-cpu", machine.cpu, "-smp", "1", "-m", "1024",
+	cmd := exec.CommandContext(ctx, machine.qemu, "-M", machine.board, "-accel", "tcg", "-cpu", machine.cpu, "-smp", "1",
+		"-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
 		"-kernel", k.image, "-initrd", file, "-serial", "file:"+console,
-		"-device", "virtio-serial-pci", "-chardev", "file,id=events,path=/dev/stdout", "-device", "virtserialport,chardev=events,name=events",
-		"-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
+		"-device", "virtio-serial-pci", "-chardev", "file,id=events,path=/dev/stdout", "-device",
+		"virtserialport,chardev=events,name=events",
+		"-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap", "-device",
+		"virtio-9p-pci,fsdev=host,mount_tag=host",
 		"-append", "console="+machine.console+" quiet panic=-1 oops=panic rcupdate.rcu_expedited=1 "+parameters)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // see main
 	var stderr bytes.Buffer

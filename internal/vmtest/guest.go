@@ -163,7 +163,8 @@ func do(i int, j job, output func(string)) (code int) {
 	cmd := exec.Command(program(i), j.Args...)
 	cmd.Dir = filepath.Join(source, j.Dir)
 	cmd.Stdout, cmd.Stderr = w, w
-	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}, j.Env...)
+	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"},
+		j.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true}
 	scope := place(j.As, cmd)
 	cmd.SysProcAttr.CgroupFD = int(scope.Fd())

@@ -43,7 +43,8 @@ func (l *lane) fetch(version string) (kernel, error) {
 			return kernel{}, err
 		}
 	}
-	k := kernel{version, l.arch, filepath.Join(dir, "vmlinux"), filepath.Join(dir, "lib/modules", strings.TrimPrefix(name, "linux-image-"))}
+	k := kernel{version, l.arch, filepath.Join(dir, "vmlinux"),
+		filepath.Join(dir, "lib/modules", strings.TrimPrefix(name, "linux-image-"))}
 	if _, err := os.Stat(k.image); err != nil {
 		k.image = filepath.Join(dir, "boot", strings.Replace(name, "linux-image", "vmlinuz", 1))
 	}
@@ -102,7 +103,8 @@ func (l *lane) download(name, dir string) error {
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return err
 	}
-	unpack := exec.CommandContext(l.ctx, "sh", "-c", `dpkg-deb --fsys-tarfile "$0"_*.deb | tar -x -C tree --wildcards "$@"`, name)
+	unpack := exec.CommandContext(l.ctx, "sh", "-c",
+		`dpkg-deb --fsys-tarfile "$0"_*.deb | tar -x -C tree --wildcards "$@"`, name)
 	unpack.Args, unpack.Dir = append(unpack.Args, wanted...), tmp
 	if err := quiet(unpack); err != nil {
 		return err

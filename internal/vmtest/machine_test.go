@@ -60,7 +60,8 @@ func TestMachine(t *testing.T) {
 	defer fd.Close()
 	// The pages of programs count for who has read them first. In a cgroup with so
 	// little memory they would be read again and again, over 9p, for minutes.
-	if out, err := exec.Command("sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x >/dev/null; sleep 0").CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c",
+		"head -c 100000 /dev/zero | tr '\\0' x >/dev/null; sleep 0").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	try := func(script string) error {
@@ -72,7 +73,8 @@ func TestMachine(t *testing.T) {
 		t.Errorf("within the limits: %v", err)
 	}
 	var exit *exec.ExitError
-	if err := try("x=$(head -c 12000000 /dev/zero | tr '\\0' x)"); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	if err := try("x=$(head -c 12000000 /dev/zero | tr '\\0' x)"); !errors.As(err, &exit) ||
+		exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("beyond memory.max: %v, want a kill", err)
 	}
 	if events := read(t, filepath.Join(child, "memory.events")); !strings.Contains(events, "\noom_kill 1\n") {

@@ -40,7 +40,8 @@ func main() {
 	flag.StringVar(&one.As, "as", "root", "for one binary: root, user or container (root in a cgroup namespace)")
 	flag.StringVar(&one.Dir, "dir", ".", "for one binary: its working directory, in the module")
 	parameters := flag.String("append", "", "for one binary: parameters of the kernel")
-	flag.StringVar(&l.arch, "arch", runtime.GOARCH, "amd64 or arm64; the host's programs do not run in a machine of the other")
+	flag.StringVar(&l.arch, "arch", runtime.GOARCH,
+		"amd64 or arm64; the host's programs do not run in a machine of the other")
 	flag.StringVar(&l.cache, "cache", "bin/vm", "directory for kernels and test binaries")
 	flag.DurationVar(&l.timeout, "timeout", 15*time.Minute, "for each machine")
 	flag.Parse()

@@ -24,7 +24,8 @@ import (
 // a user who has logged in.
 func TestSystemdScope(t *testing.T) {
 	// In the lane's machines only: the host's systemd is no place for tests.
-	testenv.Need(t, testenv.Root, testenv.File(source), testenv.Cgroup, testenv.Program("busctl"), testenv.Program("dbus-daemon"),
+	testenv.Need(t, testenv.Root, testenv.File(source), testenv.Cgroup, testenv.Program("busctl"),
+		testenv.Program("dbus-daemon"),
 		testenv.File("/lib/systemd/systemd"), testenv.File(userBus))
 	own := filepath.Join(cgroups, strings.TrimPrefix(read(t, "/proc/self/cgroup"), "0::"))
 	leaf, machine := makeCgroup(filepath.Join(own, "leaf")), filepath.Join(own, "machine")
@@ -68,13 +69,15 @@ func TestInSession(t *testing.T) {
 	if os.Getenv("TEGMEN_SESSION") == "" {
 		t.Skip("TestSystemdScope runs it")
 	}
-	spec := engine.Spec{Limits: engine.Limits{Memory: 32 * engine.MiB, CPUs: 1}, Require: []engine.Requirement{{Limit: "memory", Enforcer: "cgroup"}}}
+	spec := engine.Spec{Limits: engine.Limits{Memory: 32 * engine.MiB, CPUs: 1},
+		Require: []engine.Requirement{{Limit: "memory", Enforcer: "cgroup"}}}
 	before := read(t, "/proc/self/cgroup")
 	eng, err := engine.Open(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := eng.Compile(spec); !errors.Is(err, engine.ErrUnsupported) || !strings.Contains(err.Error(), "systemd-run --user --scope -p Delegate=yes") {
+	if _, err := eng.Compile(spec); !errors.Is(err, engine.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "systemd-run --user --scope -p Delegate=yes") {
 		t.Errorf("without a scope: %v", err)
 	}
 	if now := read(t, "/proc/self/cgroup"); now != before || !strings.HasSuffix(now, "/session-1.scope") {
@@ -90,7 +93,8 @@ func TestInSession(t *testing.T) {
 	}
 	defer eng.Close()
 	t.Logf("moved in %v", time.Since(began))
-	if now := read(t, "/proc/self/cgroup"); !strings.HasSuffix(now, fmt.Sprintf("/user@1000.service/app.slice/tegmen-%d.scope", os.Getpid())) {
+	if now := read(t, "/proc/self/cgroup"); !strings.HasSuffix(now,
+		fmt.Sprintf("/user@1000.service/app.slice/tegmen-%d.scope", os.Getpid())) {
 		t.Errorf("moved to %s", now)
 	}
 	for script, want := range map[string]engine.Outcome{
@@ -145,7 +149,8 @@ func TestInSlice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.Close()
-	if out, err := exec.Command("systemd-run", "--user", "--scope", "--slice=app", "-p", "CPUWeight=50", "true").CombinedOutput(); err != nil {
+	if out, err := exec.Command("systemd-run", "--user", "--scope", "--slice=app", "-p", "CPUWeight=50",
+		"true").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// When the scope is gone, so is what systemd did for it.

@@ -156,7 +156,8 @@ try:
 except OSError: os._exit(3)`), oom, plain, nil},
 
 	{"log", engine.Limits{Output: 64 * engine.KiB, Discard: 4 * engine.MiB}, []string{"sh", "-c", "yes; exit 3"},
-		testbox.Ends(engine.Output, 137, "discard"), testbox.Ends(engine.Output, 137, "discard"), func(t *testing.T, _ *engine.Sandbox, res *engine.Result) {
+		testbox.Ends(engine.Output, 137, "discard"), testbox.Ends(engine.Output, 137, "discard"), func(t *testing.T,
+			_ *engine.Sandbox, res *engine.Result) {
 			if n := engine.Bytes(len(res.Stdout)); n != 64*engine.KiB || !res.TruncatedStdout {
 				t.Errorf("%s of output are kept, truncated %v", n, res.TruncatedStdout)
 			}

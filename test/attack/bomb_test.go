@@ -82,7 +82,8 @@ func (o *others) end(t *testing.T) {
 	close(o.stop)
 	o.running.Wait()
 	o.work(t)
-	t.Logf("heartbeat at most %v late; the neighbour took at most %v in %d runs", o.late.Round(time.Millisecond), o.slow.Round(time.Millisecond), o.worked)
+	t.Logf("heartbeat at most %v late; the neighbour took at most %v in %d runs", o.late.Round(time.Millisecond),
+		o.slow.Round(time.Millisecond), o.worked)
 	if o.late > mostLate {
 		t.Errorf("the host process was held up for %v", o.late)
 	}

@@ -160,7 +160,10 @@ func TestEscapeCorpusHeaders(t *testing.T) {
 				t.Errorf("%s: no %s", c.name, key)
 			}
 		}
-		if slices.ContainsFunc(c.outside.words, func(w string) bool { return slices.Contains(c.inside.words, w) }) == (c.same == "") {
+		if slices.ContainsFunc(c.outside.words, func(w string) bool {
+			return slices.Contains(c.inside.words,
+				w)
+		}) == (c.same == "") {
 			t.Errorf("%s: %s outside, %s inside, and why they are the same: %q", c.name, c.outside, c.inside, c.same)
 		}
 		if slices.Contains(c.inside.words, "ok") {

@@ -48,7 +48,8 @@ func asGuest(name string, args ...string) *exec.Cmd {
 		args = append([]string{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1", "LC_ALL=C.UTF-8"}
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1",
+		"LC_ALL=C.UTF-8"}
 	return cmd
 }
 
@@ -81,7 +82,8 @@ func startCorpusHost(t *testing.T) *corpusHost {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		for _, name := range []string{h.workspace, h.readonly, h.readonly + "/file", h.account, h.account + "/tmp", h.account + "/python"} {
+		for _, name := range []string{h.workspace, h.readonly, h.readonly + "/file", h.account, h.account + "/tmp",
+			h.account + "/python"} {
 			if err := os.Chown(name, testbox.Nobody, testbox.Nobody); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +193,8 @@ func (h *corpusHost) onHost() view { return view{h.dir, h.readonly, h.special, h
 // environment is what cases are told.
 func (h *corpusHost) environment(v view) []string {
 	env := append([]string{
-		"HOST_WORKSPACE=" + h.workspace, "HOST_READONLY=" + v.readonly, "HOST_PRIVILEGED=" + v.special, "PYTHONDONTWRITEBYTECODE=1",
+		"HOST_WORKSPACE=" + h.workspace, "HOST_READONLY=" + v.readonly, "HOST_PRIVILEGED=" +
+			v.special, "PYTHONDONTWRITEBYTECODE=1",
 	}, h.env...)
 	if v.tmp != "" {
 		env = append(env, "TMPDIR="+v.tmp)
@@ -203,7 +206,8 @@ func (h *corpusHost) environment(v view) []string {
 func (h *corpusHost) outside(t *testing.T, c escapeCase) string {
 	t.Helper()
 	// A shell takes the children that a case may leave.
-	cmd := asGuest("sh", "-c", `python3 -S "$0"; r=$?; [ $r -lt 128 ] || kill -$((r - 128)) $$; exit $r`, filepath.Join(h.dir, c.name+".py"))
+	cmd := asGuest("sh", "-c", `python3 -S "$0"; r=$?; [ $r -lt 128 ] || kill -$((r - 128)) $$; exit $r`,
+		filepath.Join(h.dir, c.name+".py"))
 	cmd.Env = append(cmd.Env, h.environment(h.onHost())...)
 	cmd.Dir = h.workspace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

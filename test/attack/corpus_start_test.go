@@ -49,7 +49,8 @@ func TestPrivilegedCommandRefuses(t *testing.T) {
 			}
 			out, err := asGuest(file, "run", "--", "echo", "ran").CombinedOutput()
 			var exit *exec.ExitError
-			if refused := errors.As(err, &exit) && exit.ExitCode() == 125 && strings.Contains(string(out), "setuid"); refused == c.works {
+			if refused := errors.As(err, &exit) && exit.ExitCode() == 125 &&
+				strings.Contains(string(out), "setuid"); refused == c.works {
 				t.Errorf("%v, %s", err, out)
 			}
 		})
@@ -94,7 +95,8 @@ func TestEveryWayToStartIsConfined(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, c.spec)
-			res, err := c.run(box.CommandContext(t.Context(), "grep", "-E", "^(Cap...|NoNewPrivs|Seccomp):", "/proc/self/status"))
+			res, err := c.run(box.CommandContext(t.Context(), "grep", "-E", "^(Cap...|NoNewPrivs|Seccomp):",
+				"/proc/self/status"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +238,8 @@ func TestNothingIsMadeOnTheHost(t *testing.T) {
 	}{{"there", true}, {"missing", false}, {"missing/deep", false}} {
 		m := testbox.Bind(dir+"/src", dir+"/ws/"+c.target)
 		m.ReadOnly = true
-		box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: dir + "/ws", AllowWrite: open, Mounts: []engine.Mount{m}}})
+		box, err := eng.Start(context.Background(),
+			engine.Spec{FS: engine.FS{Workspace: dir + "/ws", AllowWrite: open, Mounts: []engine.Mount{m}}})
 		if (err == nil) != c.works {
 			t.Errorf("%s: %v", c.target, err)
 		}

@@ -16,8 +16,10 @@ var corpusTable = flag.String("corpus-table", "", "write the table of the escape
 
 // escapeRows are the sections of the table, in order.
 var escapeRows = []string{
-	"kernel entry", "kernel interfaces", "namespaces and mounts", "sockets", "services of the host", "IPC", "processes", "files",
-	"devices, /proc and /sys", "privileges", "terminals", "limits", "code in a language's own sandbox", "starting a sandbox",
+	"kernel entry", "kernel interfaces", "namespaces and mounts", "sockets", "services of the host", "IPC", "processes",
+	"files",
+	"devices, /proc and /sys", "privileges", "terminals", "limits", "code in a language's own sandbox",
+	"starting a sandbox",
 }
 
 // escapeTable is what SECURITY.md says of the corpus.

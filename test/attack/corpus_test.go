@@ -143,7 +143,8 @@ var boxed = view{"/cases", "/readonly", "/privileged", "/tmp"}
 // spec is that of a sandbox with the cases in it.
 func (h *corpusHost) spec() engine.Spec {
 	s := engine.Spec{Keep: true, FS: engine.FS{Workspace: h.workspace}}
-	for _, m := range []engine.Mount{testbox.Bind(h.dir, boxed.cases), testbox.Bind(h.readonly, boxed.readonly), testbox.Bind(h.special, boxed.special)} {
+	for _, m := range []engine.Mount{testbox.Bind(h.dir, boxed.cases), testbox.Bind(h.readonly, boxed.readonly),
+		testbox.Bind(h.special, boxed.special)} {
 		if m.ReadOnly = true; m.Source != "" {
 			s.FS.Mounts = append(s.FS.Mounts, m)
 		}

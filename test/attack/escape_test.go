@@ -97,7 +97,8 @@ threading.Thread(target=seize).start()`)
 	if err := tracer.Start(); err != nil {
 		t.Fatal(err)
 	}
-	testbox.Output(t, box, "until [ -e /tmp/looking ]; do :; done") // an interpreter may take longer to start than the victim lives
+	// an interpreter may take longer to start than the victim lives
+	testbox.Output(t, box, "until [ -e /tmp/looking ]; do :; done")
 	victim := box.Command("sleep", "2.5")
 	victim.Wall = 20 * time.Second
 	if err := victim.Start(); err != nil {
@@ -132,7 +133,8 @@ fd = libc.syscall(434, 1, 0) # pidfd_open
 tried("getfd", libc.syscall(438, fd, 0, 0))
 os.kill(1, signal.SIGSTOP); os.kill(1, signal.SIGKILL) # no effect, from inside
 print(os.path.exists("/proc/1"))`)
-		if got, want := string(res.Stdout), "attach EPERM\nseize EPERM\ngetfd EPERM\nFalse\n"; got != want || res.Outcome != engine.OK {
+		if got, want := string(res.Stdout), "attach EPERM\nseize EPERM\ngetfd EPERM\nFalse\n"; got != want ||
+			res.Outcome != engine.OK {
 			t.Fatalf("%s, got %q, want %q; stderr %s", res.Outcome, got, want, res.Stderr)
 		}
 	}

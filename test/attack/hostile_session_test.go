@@ -16,7 +16,8 @@ import (
 
 // A guest that stops the interpreter while it starts does not hold up the host.
 func TestSessionStoppedWhileItStarts(t *testing.T) {
-	box := testbox.Start(t, testbox.OpenWithoutLandlock(t), engine.Spec{Keep: true, Seccomp: testbox.NoFilter, Limits: engine.Limits{Wall: 100 * time.Millisecond}})
+	box := testbox.Start(t, testbox.OpenWithoutLandlock(t),
+		engine.Spec{Keep: true, Seccomp: testbox.NoFilter, Limits: engine.Limits{Wall: 100 * time.Millisecond}})
 	lines, w := io.Pipe()
 	defer w.Close()
 	guest := box.Command("python3", "-c", fmt.Sprintf(attacker, processVMReadv()), "stop")

@@ -202,13 +202,17 @@ func TestGuestIsConfined(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"no capability", `grep -E '^Cap' /proc/self/status | tr -s '\t0\n' ' '`, "CapInh: CapPrm: CapEff: CapBnd: CapAmb:"},
 		{"no new privileges", `grep NoNewPrivs /proc/self/status | cut -f2`, "1"},
-		{"no signal ignored or blocked", `grep -E 'Sig(Blk|Ign)' /proc/self/status | cut -f2 | tr '\n' ' '`, "0000000000000000 0000000000000000"},
+		{"no signal ignored or blocked", `grep -E 'Sig(Blk|Ign)' /proc/self/status | cut -f2 | tr '\n' ' '`,
+			"0000000000000000 0000000000000000"},
 		{"init is hidden", `ls /proc | grep -x 1; cat /proc/1/cmdline /proc/1/maps 2>/dev/null; readlink /proc/1/exe /proc/1/root; echo nothing`, "nothing"},
 		{"only its own descriptors", `ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3"},
 		{"only loopback", `ls /sys 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '`, "lo"},
-		{"no host files", `for d in /home /root /var /opt /run /srv /boot /mnt /sys; do [ -e $d ] && echo $d; done; true`, ""},
+		{"no host files", `for d in /home /root /var /opt /run /srv /boot /mnt /sys; do [ -e $d ] && echo $d; done; true`,
+			""},
 		{"root is read-only", `touch /x 2>&1; mkdir /etc/x 2>&1; rm /usr/bin/env 2>&1`,
-			"touch: cannot touch '/x': Read-only file system\nmkdir: cannot create directory ‘/etc/x’: Read-only file system\nrm: cannot remove '/usr/bin/env': Read-only file system"},
+			"touch: cannot touch '/x': Read-only file system\n" +
+				"mkdir: cannot create directory ‘/etc/x’: Read-only file system\n" +
+				"rm: cannot remove '/usr/bin/env': Read-only file system"},
 		{"remounting", `mount -o remount,rw / 2>&1 | grep -c 'not permitted\|permission denied\|must be superuser'`, "1"},
 		{"sysctl", `echo 1 2>&1 >/proc/sys/kernel/panic || true; (echo x >/proc/sysrq-trigger) 2>/dev/null || true`,
 			"sh: 1: cannot create /proc/sys/kernel/panic: Read-only file system"},

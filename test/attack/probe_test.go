@@ -38,7 +38,8 @@ type asked struct {
 }
 
 func (a asked) String() string {
-	return fmt.Sprintf("%s %d%s", a.entry, a.nr&^x32Bit, strings.ReplaceAll(fmt.Sprintf("%#x", a.args), "0xffffffffffffffff", "-1"))
+	return fmt.Sprintf("%s %d%s", a.entry, a.nr&^x32Bit,
+		strings.ReplaceAll(fmt.Sprintf("%#x", a.args), "0xffffffffffffffff", "-1"))
 }
 
 const x32Bit = 0x40000000
@@ -53,7 +54,8 @@ func TestEverySystemCall(t *testing.T) {
 	program := compileProbe(t, dir)
 	outside := make(map[string][]asked)
 	for _, q := range questions() {
-		cmd := exec.CommandContext(testbox.Within(t, time.Minute), "setpriv", slices.Concat(guestFlags(), []string{program}, q.args)...)
+		cmd := exec.CommandContext(testbox.Within(t, time.Minute), "setpriv",
+			slices.Concat(guestFlags(), []string{program}, q.args)...)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
@@ -70,7 +72,8 @@ func TestEverySystemCall(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			box := testbox.Start(t, eng, engine.Spec{Seccomp: engine.Seccomp{Profile: profile}, FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, dir)}}})
+			box := testbox.Start(t, eng, engine.Spec{Seccomp: engine.Seccomp{Profile: profile},
+				FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, dir)}}})
 			for _, q := range questions() {
 				t.Run(q.name, func(t *testing.T) {
 					res := testbox.Run(t, box, program, q.args...)
@@ -87,7 +90,8 @@ func TestEverySystemCall(t *testing.T) {
 func compileProbe(t *testing.T, dir string) (program string) {
 	t.Helper()
 	program = filepath.Join(dir, "probe")
-	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-static", "-o", program, "testdata/probe/probe.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-static", "-o", program,
+		"testdata/probe/probe.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	return program
@@ -219,9 +223,11 @@ func excused(in, out asked) string {
 	switch {
 	case in.answer == errno(unix.EINVAL) && out.answer == errno(unix.EPERM) && in.args[0] == 0:
 		return "a sandbox has one user and one group: any other is EINVAL"
-	case native && (in.nr == unix.SYS_CLONE || in.nr == unix.SYS_UNSHARE) && in.args[0]&unix.CLONE_NEWUSER != 0 && in.answer == errno(unix.ENOSPC):
+	case native && (in.nr == unix.SYS_CLONE || in.nr == unix.SYS_UNSHARE) && in.args[0]&unix.CLONE_NEWUSER != 0 &&
+		in.answer == errno(unix.ENOSPC):
 		return "a sandbox may have no user namespaces"
-	case native && in.nr == unix.SYS_SECCOMP && in.args[0] == 0 && in.answer == errno(unix.EINVAL) && out.answer == "signal 9":
+	case native && in.nr == unix.SYS_SECCOMP && in.args[0] == 0 && in.answer == errno(unix.EINVAL) &&
+		out.answer == "signal 9":
 		return "who has a filter cannot change to the strict mode, which kills"
 	}
 	return ""
@@ -249,7 +255,8 @@ func armed() (list []armedCall) {
 	add(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|garbage)
 	add(unix.SYS_PERSONALITY, 0xffffffff)
 	for family := range uint64(48) {
-		for _, kind := range []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC} {
+		for _, kind := range []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW,
+			unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC} {
 			add(unix.SYS_SOCKET, family, kind, 0)
 			add(unix.SYS_SOCKETPAIR, family, kind, 0)
 		}
@@ -267,7 +274,8 @@ func armed() (list []armedCall) {
 			}
 		}
 	}
-	for _, request := range []uint64{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSTI | garbage, unix.TIOCLINUX | garbage, unix.TIOCGWINSZ, unix.TIOCINQ} {
+	for _, request := range []uint64{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSTI | garbage, unix.TIOCLINUX | garbage,
+		unix.TIOCGWINSZ, unix.TIOCINQ} {
 		add(unix.SYS_IOCTL, 0, request)
 	}
 	for _, nr := range []int{1000, x32Bit - 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {

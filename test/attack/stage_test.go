@@ -42,7 +42,8 @@ func newStage(t *testing.T) *stage {
 	// Everybody may write to all of them: nothing but the sandbox is in the way.
 	for _, d := range []string{s.shown, filepath.Join(s.shown, "d"), hidden} {
 		file := filepath.Join(d, "file")
-		if err := errors.Join(os.Mkdir(d, 0o777), os.Chmod(d, 0o777), os.WriteFile(file, []byte("of the host\n"), 0o666), os.Chmod(file, 0o666)); err != nil {
+		if err := errors.Join(os.Mkdir(d, 0o777), os.Chmod(d, 0o777), os.WriteFile(file, []byte("of the host\n"), 0o666),
+			os.Chmod(file, 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +185,8 @@ func newNeighbour(s *stage) *neighbour {
 	go func() {
 		defer close(n.done)
 		for !n.stop.Load() {
-			cmd := box.Command("sh", "-c", "read x; echo $((x * 7)); echo kept >>f; tail -n 1 f; set -- /proc/[0-9]*; echo $#; uname -n")
+			cmd := box.Command("sh", "-c",
+				"read x; echo $((x * 7)); echo kept >>f; tail -n 1 f; set -- /proc/[0-9]*; echo $#; uname -n")
 			cmd.Stdin, cmd.Wall = strings.NewReader("6\n"), 30*time.Second
 			begin := time.Now()
 			res, err := cmd.Run()

@@ -89,7 +89,8 @@ func stressNG(s *stage) {
 		for round := 0; round == 0 || time.Now().Before(deadline); round++ {
 			for _, name := range chosen {
 				job := func() {
-					res := s.guest(12*time.Second, "sh", "-c", "stress-ng --"+name+" 1 --timeout 1 --vm-bytes 64M --oomable --temp-path /tmp --metrics --yaml y >&2; cat y")
+					res := s.guest(12*time.Second, "sh", "-c",
+						"stress-ng --"+name+" 1 --timeout 1 --vm-bytes 64M --oomable --temp-path /tmp --metrics --yaml y >&2; cat y")
 					mu.Lock()
 					defer mu.Unlock()
 					worked[name] = worked[name] || stressWork.Match(res.Stdout)
@@ -137,7 +138,8 @@ func trinity(s *stage) {
 			mu.Unlock()
 			seed := strconv.Itoa(int(rand.Int32()))
 			// Interrupted, it says how far it got. It waits for ever for perf's descriptors.
-			args := []string{"-s", "INT", "5", "trinity", "-q", "-l", "off", "-C", "8", "-N", "1000000", "-s", seed, "--disable-fds=perf",
+			args := []string{"-s", "INT", "5", "trinity", "-q", "-l", "off", "-C", "8", "-N", "1000000", "-s", seed,
+				"--disable-fds=perf",
 				"-P", domains[i%len(domains)], "-V", victims[i%len(victims)]}
 			if i%4 != 3 {
 				args = append(args, tame...)
@@ -174,7 +176,8 @@ func tameTrinity(s *stage) (args []string) {
 		args = append(args, "-a", "64") // the other way in is closed
 	}
 	profile, known := seccomp.Lookup("default"), 0
-	for _, m := range trinityCall.FindAllSubmatch(s.guest(time.Minute, "trinity", slices.Concat([]string{"-q", "-L"}, args)...).Stdout, -1) {
+	for _, m := range trinityCall.FindAllSubmatch(s.guest(time.Minute, "trinity",
+		slices.Concat([]string{"-q", "-L"}, args)...).Stdout, -1) {
 		name := string(m[1])
 		action, _, _ := profile.Explain(name)
 		if known++; action.Kind == seccomp.KillProcess || strings.HasSuffix(name, "nanosleep") {

@@ -31,7 +31,8 @@ var counters = []string{
 func look(t *testing.T, uid int, dirs ...string) survey {
 	t.Helper()
 	s := make(survey)
-	for _, file := range []string{"/proc/self/mountinfo", "/proc/self/limits", "/proc/self/oom_score_adj", "/proc/self/cgroup",
+	for _, file := range []string{"/proc/self/mountinfo", "/proc/self/limits", "/proc/self/oom_score_adj",
+		"/proc/self/cgroup",
 		"/proc/self/coredump_filter", "/proc/modules", "/proc/net/route", "/proc/swaps", "/proc/filesystems"} {
 		s[file] = content(file)
 	}
@@ -39,7 +40,8 @@ func look(t *testing.T, uid int, dirs ...string) survey {
 	s.sysctls(t)
 	s.machine(t)
 	s.ipc(uid)
-	for _, dir := range append([]string{"/etc", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin", "/sbin", "/dev"}, dirs...) {
+	for _, dir := range append([]string{"/etc", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin", "/sbin", "/dev"},
+		dirs...) {
 		s.tree(t, dir, !strings.HasPrefix(dir, "/dev") && slices.Contains(dirs, dir))
 	}
 	return s
@@ -59,12 +61,14 @@ func content(file string) string {
 func (s survey) self() {
 	for _, line := range strings.Split(content("/proc/self/status"), "\n") {
 		key, value, _ := strings.Cut(line, ":")
-		if slices.Contains([]string{"Umask", "TracerPid", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt", "NoNewPrivs", "Seccomp", "THP_enabled",
+		if slices.Contains([]string{"Umask", "TracerPid", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt", "NoNewPrivs",
+			"Seccomp", "THP_enabled",
 			"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Cpus_allowed"}, key) {
 			s["self "+key] = value
 		}
 	}
-	for _, name := range []string{"cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/ipc", "ns/uts", "ns/user", "ns/cgroup", "ns/time", "fd/0", "fd/1", "fd/2"} {
+	for _, name := range []string{"cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/ipc", "ns/uts", "ns/user", "ns/cgroup",
+		"ns/time", "fd/0", "fd/1", "fd/2"} {
 		to, err := os.Readlink("/proc/self/" + name)
 		s["self "+name] = fmt.Sprint(to, err)
 	}
@@ -206,7 +210,8 @@ func (s survey) changes(before survey) (list []string) {
 // lines are those of a text that are not in another.
 func lines(text, other string) string {
 	there := strings.Split(other, "\n")
-	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return slices.Contains(there, l) }), "; ")
+	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"),
+		func(l string) bool { return slices.Contains(there, l) }), "; ")
 }
 
 // guests lists processes on the host that may be a sandbox's: those of a user
@@ -285,7 +290,8 @@ func TestSurveyNotices(t *testing.T) {
 	old := unix.Umask(0o27)
 	defer unix.Umask(old)
 	for _, err := range []error{
-		os.WriteFile(file, []byte("y"), 0o600), os.Chtimes(file, time.Time{}, info.ModTime()), os.Remove(gone), os.Mkdir(filepath.Join(dir, "new"), 0o700),
+		os.WriteFile(file, []byte("y"), 0o600), os.Chtimes(file, time.Time{},
+			info.ModTime()), os.Remove(gone), os.Mkdir(filepath.Join(dir, "new"), 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +300,8 @@ func TestSurveyNotices(t *testing.T) {
 	now := look(t, os.Getuid(), dir)
 	now["clock"] = "0"
 	changes := strings.Join(now.changes(before), "\n")
-	for _, want := range []string{"file " + file + ": ", "file " + gone + ": gone", "/new: new", "self Umask", "the clock jumped"} {
+	for _, want := range []string{"file " + file + ": ", "file " + gone + ": gone", "/new: new", "self Umask",
+		"the clock jumped"} {
 		if !strings.Contains(changes, want) {
 			t.Errorf("%q is not noticed:\n%s", want, changes)
 		}

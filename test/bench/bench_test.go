@@ -65,7 +65,8 @@ func (r row) String() string {
 		verdict = fmt.Sprintf("%.2f missed", r.bar)
 	}
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.2f | %s |", r.work, r.peer, us(r.ours), us(r.theirs), r.ratio(), verdict)
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.2f | %s |", r.work, r.peer, us(r.ours), us(r.theirs), r.ratio(),
+		verdict)
 }
 
 // BenchmarkTable measures against peers and floors in the same run. It is not
@@ -111,7 +112,8 @@ func newBench(tb testing.TB) *bench {
 }
 
 func (w *bench) spec() engine.Spec {
-	return engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: w.dir, Target: "/noop", ReadOnly: true}}}}
+	return engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: w.dir, Target: "/noop",
+		ReadOnly: true}}}}
 }
 
 func (w *bench) run(box *engine.Sandbox) {
@@ -149,7 +151,8 @@ func (w *bench) bwrapArgs() []string {
 			args = append(args, "--symlink", to, d)
 		}
 	}
-	for _, f := range []string{"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates"} {
+	for _, f := range []string{"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+		"/etc/ca-certificates"} {
 		args = append(args, "--ro-bind-try", f, f)
 	}
 	return args
@@ -176,7 +179,8 @@ func (w *bench) cold() []row {
 
 // vfork is what the Go runtime can do at best without a sandbox.
 func (w *bench) vfork() {
-	pid, err := syscall.ForkExec(w.noop, []string{"noop"}, &syscall.ProcAttr{Files: []uintptr{w.null.Fd(), w.null.Fd(), w.null.Fd()}})
+	pid, err := syscall.ForkExec(w.noop, []string{"noop"},
+		&syscall.ProcAttr{Files: []uintptr{w.null.Fd(), w.null.Fd(), w.null.Fd()}})
 	if err != nil {
 		w.Fatal(err)
 	}

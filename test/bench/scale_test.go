@@ -133,7 +133,8 @@ func benchHost() {
 	}
 	eng, err := engine.Open(engine.Options{})
 	must(err)
-	plan, err := eng.Compile(engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/noop", ReadOnly: true}}}})
+	plan, err := eng.Compile(engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir,
+		Target: "/noop", ReadOnly: true}}}})
 	must(err)
 	var times []time.Duration
 	for range 100 {

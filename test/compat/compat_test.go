@@ -87,7 +87,8 @@ func outside(dir string, args ...string) (ended, error) {
 	var out, errOut bytes.Buffer
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = dir, &out, &errOut
-	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"}
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir,
+		"LANG=C.UTF-8"}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	kill := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Cancel, c.WaitDelay = kill, time.Second

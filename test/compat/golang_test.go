@@ -26,13 +26,15 @@ func testGo(t *testing.T, eng *engine.Engine) {
 	goroot, modules := goEnv(t, "GOROOT"), goEnv(t, "GOMODCACHE")
 	testenv.Need(t, testenv.File(modules))
 	const cache = "/gocache"
-	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOMODCACHE=" + modules, "PROJECT=" + root}
+	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOMODCACHE=" + modules,
+		"PROJECT=" + root}
 	spec := engine.Spec{
 		Env: append(env, "GOCACHE="+cache, "PATH="+filepath.Join(goroot, "bin")+":/usr/bin:/bin"),
 		FS:  engine.FS{Mounts: []engine.Mount{{Type: engine.MountTmpfs, Target: cache}}},
 	}
 	for _, dir := range []string{root, goroot, modules} {
-		spec.FS.Mounts = append(spec.FS.Mounts, engine.Mount{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true})
+		spec.FS.Mounts = append(spec.FS.Mounts, engine.Mount{Type: engine.MountBind, Source: dir, Target: dir,
+			ReadOnly: true})
 	}
 	box := testbox.Start(t, eng, spec)
 	in := func(args ...string) (ended, error) { return inside(box, args...) }

@@ -89,10 +89,12 @@ func equal(t *testing.T, got, want ended) {
 func testGit(t *testing.T, eng *engine.Engine) {
 	need(t, "git")
 	origin := directory(t)
-	if e := run(t, func(args ...string) (ended, error) { return outside(origin, args...) }, gitSetup+gitOrigin); e.code != 0 {
+	if e := run(t, func(args ...string) (ended, error) { return outside(origin, args...) },
+		gitSetup+gitOrigin); e.code != 0 {
 		t.Fatalf("exit code %d\n%s", e.code, e.text())
 	}
-	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: origin, Target: origin, ReadOnly: true}}}}
+	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: origin, Target: origin,
+		ReadOnly: true}}}}
 	same(t, eng, spec, gitSetup+"origin="+origin+"\n"+gitClone)
 }
 

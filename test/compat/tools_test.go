@@ -74,14 +74,16 @@ func testQueues(t *testing.T, eng *engine.Engine) {
 		t.Fatal(err)
 	}
 	want := "ok\n"
-	if out := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, python(queue)); string(out.out) != want {
+	if out := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) },
+		python(queue)); string(out.out) != want {
 		t.Fatalf("outside: %s", out.text())
 	}
 	if host.Landlock > 0 {
 		want = "EACCES\n"
 	}
 	box := testbox.Start(t, eng, engine.Spec{})
-	if in := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, python(queue)); string(in.out) != want {
+	if in := run(t, func(args ...string) (ended, error) { return inside(box, args...) },
+		python(queue)); string(in.out) != want {
 		t.Errorf("inside: %s, want %s", in.text(), want)
 	}
 }
@@ -97,10 +99,12 @@ func testRaceDetector(t *testing.T, eng *engine.Engine) {
 		}
 	}
 	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=1"}
-	built := run(t, func(args ...string) (ended, error) { return own(env, args...) }, "cd '"+dir+"' && go test -race -c -o race.test .")
+	built := run(t, func(args ...string) (ended, error) { return own(env, args...) },
+		"cd '"+dir+"' && go test -race -c -o race.test .")
 	if built.code != 0 {
 		t.Fatalf("exit code %d\n%s", built.code, built.text())
 	}
-	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true}}}}
+	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir,
+		ReadOnly: true}}}}
 	same(t, eng, spec, "dir="+dir+"\n"+raceRun)
 }

@@ -61,7 +61,8 @@ func (p piece) runAt(t *testing.T, l testbox.Level, eng *engine.Engine, tools *b
 	}
 	if res.Outcome != want || failed != p.failed || string(res.Stdout) != p.stdout ||
 		p.value != "" && string(res.Value) != p.value || !strings.Contains(string(res.Stderr), p.stderr) {
-		t.Errorf("%s, value %.300s, error %+v, stdout %.300q, stderr %.500q; want %s, value %s, error %q, stdout %.300q, stderr with %q",
+		t.Errorf("%s, value %.300s, error %+v, stdout %.300q, stderr %.500q; "+
+			"want %s, value %s, error %q, stdout %.300q, stderr with %q",
 			res.Outcome, res.Value, res.Error, res.Stdout, res.Stderr, want, p.value, p.failed, p.stdout, p.stderr)
 	}
 	return res
@@ -76,32 +77,49 @@ const (
 func TestCode(t *testing.T) {
 	eng := testbox.Open(t)
 	for _, p := range []piece{
-		{name: "codecell: code may be anything where nothing checks it", source: "import os\nos.system('true'), eval('1 + 1'), open('/etc/passwd').read()[:0]", value: `[0,2,""]`},
+		{name: "codecell: code may be anything where nothing checks it",
+			source: "import os\nos.system('true'), eval('1 + 1'), open('/etc/passwd').read()[:0]", value: `[0,2,""]`},
 		{name: "codecell: print", source: "print('hello')", stdout: "hello\n"},
 		{name: "codecell: several lines", source: "a = 10\nb = 20\nprint(a + b)", stdout: "30\n"},
 		{name: "codecell: an import", source: "import json\nprint(json.dumps({'a': [1]}))", stdout: "{\"a\": [1]}\n"},
 		{name: "codecell: another import", source: "import math\nprint(math.sqrt(16))", stdout: "4.0\n"},
-		{name: "codecell: an exception", source: "1/0", outcome: engine.Exit, failed: "ZeroDivisionError", stderr: "ZeroDivisionError: division by zero"},
-		{name: "codecell: what is no code", source: "def", outcome: engine.Exit, failed: "SyntaxError", stderr: "SyntaxError"},
-		{name: "codecell: a timeout", source: "import time\ntime.sleep(10)", limits: engine.Limits{Wall: short}, outcome: engine.Timeout},
-		{name: "codecell: functions and loops", source: "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a\nprint(fib(10))", stdout: "55\n"},
-		{name: "codecell, chuk: a loop without end", source: "while True: pass", limits: engine.Limits{Wall: short}, outcome: engine.Timeout},
+		{name: "codecell: an exception", source: "1/0", outcome: engine.Exit, failed: "ZeroDivisionError",
+			stderr: "ZeroDivisionError: division by zero"},
+		{name: "codecell: what is no code", source: "def", outcome: engine.Exit, failed: "SyntaxError",
+			stderr: "SyntaxError"},
+		{name: "codecell: a timeout", source: "import time\ntime.sleep(10)", limits: engine.Limits{Wall: short},
+			outcome: engine.Timeout},
+		{name: "codecell: functions and loops", source: "def fib(n):\n    a, b = 0, 1\n    for _ in range(n):\n" +
+			"        a, b = b, a + b\n    return a\nprint(fib(10))", stdout: "55\n"},
+		{name: "codecell, chuk: a loop without end", source: "while True: pass", limits: engine.Limits{Wall: short},
+			outcome: engine.Timeout},
 		{name: "codecell: the value without any tools", source: "print('x')\n6 * 7", stdout: "x\n", value: "42"},
 		{name: "codecell: a sum", source: "print(1 + 2)", stdout: "3\n"},
 		{name: "codecell: bash", lang: "bash", source: "echo hello", stdout: "hello\n"},
 		{name: "codecell: bash, two commands", lang: "bash", source: "echo a && echo b", stdout: "a\nb\n"},
-		{name: "codecell: bash, a timeout", lang: "bash", source: "echo a; sleep 10", limits: engine.Limits{Wall: enough}, stdout: "a\n", outcome: engine.Timeout},
-		{name: "codecell: the language is that of the interpreter", source: "import sys\n'python' in sys.executable", value: "true"},
-		{name: "codecell: bash is bash", lang: "bash", source: "echo ${BASH_VERSION:+bash}; exit 5", stdout: "bash\n", outcome: engine.Exit},
-		{name: "output before an exit", source: "import sys\nprint('said')\nsys.exit(3)", stdout: "said\n", outcome: engine.Exit},
-		{name: "codecell: node, a timeout", lang: "node", source: "console.log('on'); for (;;);", limits: engine.Limits{Wall: enough}, stdout: "on\n", outcome: engine.Timeout},
-		{name: "codecell: node, an exception", lang: "node", source: "null.x", outcome: engine.Exit, failed: "TypeError", stderr: "Cannot read properties of null"},
-		{name: "codecell: node, what is no code", lang: "node", source: "const = 1", outcome: engine.Exit, failed: "SyntaxError", stderr: "SyntaxError"},
-		{name: "node, output before an exit", lang: "node", source: "console.log('said'); process.exit(3)", stdout: "said\n", outcome: engine.Exit},
-		{name: "node, a string of many lines", lang: "node", source: "{\n  const s = `a\n    b\n  c`\n  return s\n}", value: `"a\n    b\n  c"`},
-		{name: "a string of many lines", source: "if True:\n    s = \"\"\"a\n    b\n  c\"\"\"\n    return s", value: `"a\n    b\n  c"`},
+		{name: "codecell: bash, a timeout", lang: "bash", source: "echo a; sleep 10", limits: engine.Limits{Wall: enough},
+			stdout: "a\n", outcome: engine.Timeout},
+		{name: "codecell: the language is that of the interpreter", source: "import sys\n'python' in sys.executable",
+			value: "true"},
+		{name: "codecell: bash is bash", lang: "bash", source: "echo ${BASH_VERSION:+bash}; exit 5", stdout: "bash\n",
+			outcome: engine.Exit},
+		{name: "output before an exit", source: "import sys\nprint('said')\nsys.exit(3)", stdout: "said\n",
+			outcome: engine.Exit},
+		{name: "codecell: node, a timeout", lang: "node", source: "console.log('on'); for (;;);",
+			limits: engine.Limits{Wall: enough}, stdout: "on\n", outcome: engine.Timeout},
+		{name: "codecell: node, an exception", lang: "node", source: "null.x", outcome: engine.Exit, failed: "TypeError",
+			stderr: "Cannot read properties of null"},
+		{name: "codecell: node, what is no code", lang: "node", source: "const = 1", outcome: engine.Exit,
+			failed: "SyntaxError", stderr: "SyntaxError"},
+		{name: "node, output before an exit", lang: "node", source: "console.log('said'); process.exit(3)", stdout: "said\n",
+			outcome: engine.Exit},
+		{name: "node, a string of many lines", lang: "node", source: "{\n  const s = `a\n    b\n  c`\n  return s\n}",
+			value: `"a\n    b\n  c"`},
+		{name: "a string of many lines", source: "if True:\n    s = \"\"\"a\n    b\n  c\"\"\"\n    return s",
+			value: `"a\n    b\n  c"`},
 		{name: "chuk: variables, and a return", source: "return base * 2", vars: map[string]any{"base": 21}, value: "42"},
-		{name: "chuk: an exception in what returns", source: "return 1/0", outcome: engine.Exit, failed: "ZeroDivisionError", stderr: "division by zero"},
+		{name: "chuk: an exception in what returns", source: "return 1/0", outcome: engine.Exit, failed: "ZeroDivisionError",
+			stderr: "division by zero"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,13 +128,15 @@ func TestCode(t *testing.T) {
 	}
 	t.Run("codecell: no code at all", func(t *testing.T) {
 		res := piece{source: ""}.run(t, eng, nil)
-		if len(res.Stdout)+len(res.Stderr) > 0 || res.ExitCode != 0 || res.Signal != 0 || res.Detached || res.Value != nil && string(res.Value) != "null" {
+		if len(res.Stdout)+len(res.Stderr) > 0 || res.ExitCode != 0 || res.Signal != 0 || res.Detached ||
+			res.Value != nil && string(res.Value) != "null" {
 			t.Errorf("%+v", res)
 		}
 	})
 	t.Run("codecell, chuk: much output", func(t *testing.T) {
 		for _, limit := range []engine.Bytes{64 * engine.KiB, 256} {
-			res := piece{source: "print('x' * 500_000)", limits: engine.Limits{Output: limit}, stdout: strings.Repeat("x", int(limit))}.run(t, eng, nil)
+			res := piece{source: "print('x' * 500_000)", limits: engine.Limits{Output: limit},
+				stdout: strings.Repeat("x", int(limit))}.run(t, eng, nil)
 			if !res.TruncatedStdout || res.TruncatedStderr {
 				t.Errorf("truncated %v, %v", res.TruncatedStdout, res.TruncatedStderr)
 			}
@@ -141,8 +161,10 @@ func TestCode(t *testing.T) {
 		if res := (piece{source: "1"}).run(t, eng, nil); res.Error != nil {
 			t.Errorf("%+v", res.Error)
 		}
-		res := piece{source: "import sys\nprint('odd', file=sys.stderr)\n\nraise KeyError('k')", outcome: engine.Exit, failed: "KeyError", stderr: "odd\n"}.run(t, eng, nil)
-		if e := res.Error; e == nil || e.Message != "'k'" || !strings.Contains(e.Traceback, `File "<code>", line 4`) || strings.Contains(e.Traceback, "odd") {
+		res := piece{source: "import sys\nprint('odd', file=sys.stderr)\n\nraise KeyError('k')", outcome: engine.Exit,
+			failed: "KeyError", stderr: "odd\n"}.run(t, eng, nil)
+		if e := res.Error; e == nil || e.Message != "'k'" || !strings.Contains(e.Traceback, `File "<code>", line 4`) ||
+			strings.Contains(e.Traceback, "odd") {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -174,7 +196,8 @@ func TestAfterwards(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("codecell: after a timeout", func(t *testing.T) {
 		t.Parallel()
-		piece{source: "while True: pass", limits: engine.Limits{Wall: short}, outcome: engine.Timeout}.run(t, eng, testbox.Adders())
+		piece{source: "while True: pass", limits: engine.Limits{Wall: short}, outcome: engine.Timeout}.run(t, eng,
+			testbox.Adders())
 		piece{source: "add(1, 2)", value: "3"}.run(t, eng, testbox.Adders())
 		endless := piece{source: "while True: pass", limits: engine.Limits{Wall: enough}}
 		box := testbox.Start(t, eng, engine.Spec{Keep: true, Limits: endless.limits})
@@ -184,7 +207,8 @@ func TestAfterwards(t *testing.T) {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			// The wall clock limit is that of each run, not of the sandbox.
-			if res, err = box.Run(t.Context(), piece{source: "add(1, 2)"}.code(), testbox.Adders()); err != nil || string(res.Value) != "3" {
+			if res, err = box.Run(t.Context(), piece{source: "add(1, 2)"}.code(), testbox.Adders()); err != nil ||
+				string(res.Value) != "3" {
 				t.Errorf("%+v, %v", res, err)
 			}
 		}

@@ -34,16 +34,21 @@ for i in range(100):
     total = add(total, i)
 subprocess.run(["sh", "-c", "echo child"])
 total`},
-		{name: "no input is its end", source: "add(1, 1)\ntry: input()\nexcept EOFError: print('end')\nadd(1, 2)", stdout: "end\n", value: "3"},
-		{name: "much on standard error", source: "import sys\nsys.stderr.write('e' * 200_000)\nprint('done')", stdout: "done\n", stderr: strings.Repeat("e", 200_000)},
-		{name: "what is no text", source: "import sys\nsys.stdout.buffer.write(bytes(range(128, 256)))\nNone", stdout: func() string {
-			var b []byte
-			for i := range 128 {
-				b = append(b, byte(128+i))
-			}
-			return string(b)
-		}()},
-		{name: "chuk: a call goes on after one that was too large", limits: engine.Limits{Frame: 32 * engine.KiB}, source: "try: big(40_000)\nexcept ToolError as e: print(e.code)\nlen(big(30_000))", stdout: "-32007\n", value: "30000"},
+		{name: "no input is its end", source: "add(1, 1)\ntry: input()\nexcept EOFError: print('end')\nadd(1, 2)",
+			stdout: "end\n", value: "3"},
+		{name: "much on standard error", source: "import sys\nsys.stderr.write('e' * 200_000)\nprint('done')",
+			stdout: "done\n", stderr: strings.Repeat("e", 200_000)},
+		{name: "what is no text", source: "import sys\nsys.stdout.buffer.write(bytes(range(128, 256)))\nNone",
+			stdout: func() string {
+				var b []byte
+				for i := range 128 {
+					b = append(b, byte(128+i))
+				}
+				return string(b)
+			}()},
+		{name: "chuk: a call goes on after one that was too large", limits: engine.Limits{Frame: 32 * engine.KiB},
+			source: "try: big(40_000)\nexcept ToolError as e: print(e.code)\n" +
+				"len(big(30_000))", stdout: "-32007\n", value: "30000"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +65,8 @@ total`},
 	})
 	t.Run("long code", func(t *testing.T) {
 		long := piece{source: "x = '" + strings.Repeat("x", 10<<20) + "'\nlen(x)", value: "10485760"}
-		if res, err := eng.Run(t.Context(), l.Accept(engine.Spec{}), long.code(), nil); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "more than a frame's 8388608") {
+		if res, err := eng.Run(t.Context(), l.Accept(engine.Spec{}), long.code(), nil); !errors.Is(err, engine.ErrInvalid) ||
+			!strings.Contains(err.Error(), "more than a frame's 8388608") {
 			t.Errorf("%+v, %v", res, err)
 		}
 		long.limits.Frame = 16 * engine.MiB
@@ -75,7 +81,8 @@ func TestGigabyte(t *testing.T) {
 	t.Run("a gigabyte", func(t *testing.T) {
 		eng := testbox.Open(t)
 		before, _ := testbox.Resident(t)
-		res := piece{source: "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)", limits: engine.Limits{Output: 1000}, stdout: strings.Repeat("x", 1000)}.run(t, eng, nil)
+		res := piece{source: "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)",
+			limits: engine.Limits{Output: 1000}, stdout: strings.Repeat("x", 1000)}.run(t, eng, nil)
 		if !res.TruncatedStdout {
 			t.Error("not said to be truncated")
 		}
@@ -90,9 +97,11 @@ func TestEnds(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("what there was before a timeout", func(t *testing.T) {
 		t.Parallel()
-		c := piece{source: "import sys\nprint('out', add(1, 2))\nprint('err', file=sys.stderr, flush=True)\nsys.stdout.flush()\nwhile True: pass"}.code()
+		c := piece{source: "import sys\nprint('out', add(1, 2))\nprint('err', file=sys.stderr, flush=True)\n" +
+			"sys.stdout.flush()\nwhile True: pass"}.code()
 		res, err := eng.Run(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}}, c, testbox.Adders())
-		if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "out 3\n" || string(res.Stderr) != "err\n" || len(res.ToolCalls) != 1 {
+		if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "out 3\n" || string(res.Stderr) != "err\n" ||
+			len(res.ToolCalls) != 1 {
 			t.Errorf("%+v, %v", res, err)
 		}
 	})
@@ -109,12 +118,14 @@ func TestEnds(t *testing.T) {
 				return 0, ctx.Err()
 			})
 			begin := time.Now()
-			res, err := eng.Run(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}}, piece{source: "print('on', flush=True)\nsleep()"}.code(), s)
+			res, err := eng.Run(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}},
+				piece{source: "print('on', flush=True)\nsleep()"}.code(), s)
 			if d := time.Since(begin); d < enough || d > enough+3*time.Second {
 				t.Errorf("took %v", d)
 			}
 			close(release)
-			if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "on\n" || len(res.ToolCalls) != 1 || res.ToolCalls[0].Code != broker.CodeCanceled {
+			if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "on\n" || len(res.ToolCalls) != 1 ||
+				res.ToolCalls[0].Code != broker.CodeCanceled {
 				t.Errorf("%+v, %v", res, err)
 			}
 			toolCanceled(t, ended)
@@ -169,7 +180,8 @@ time.sleep(60)`}.code(), s)
 	})
 	t.Run("a value, and no end", func(t *testing.T) {
 		t.Parallel()
-		p := piece{source: "import atexit, time\natexit.register(time.sleep, 60)\n42", limits: engine.Limits{Wall: enough}, outcome: engine.Timeout, value: "42"}
+		p := piece{source: "import atexit, time\natexit.register(time.sleep, 60)\n42", limits: engine.Limits{Wall: enough},
+			outcome: engine.Timeout, value: "42"}
 		p.run(t, eng, nil)
 	})
 	t.Run("the host is killed", func(t *testing.T) {
@@ -221,7 +233,8 @@ hold()`}
 func TestSecrets(t *testing.T) {
 	t.Setenv("TEGMEN_TEST_SECRET", "hunter2")
 	t.Run("the host's environment", func(t *testing.T) {
-		for name, eng := range map[string]*engine.Engine{"namespaces": testbox.Open(t), "landlock": testbox.Landlock.Open(t)} {
+		for name, eng := range map[string]*engine.Engine{"namespaces": testbox.Open(t),
+			"landlock": testbox.Landlock.Open(t)} {
 			s := engine.Spec{Degrade: []engine.Protection{engine.ProtectNamespaces}}
 			res, err := eng.Run(t.Context(), s, piece{source: `
 import glob, os
@@ -268,7 +281,8 @@ for name in names:
 	t.Run("OpenChia: files beside the workspace", func(t *testing.T) {
 		dir := testenv.Dir(t)
 		ws := filepath.Join(dir, "ws")
-		for _, err := range []error{os.Mkdir(ws, 0o777), os.Chmod(ws, 0o777), os.WriteFile(filepath.Join(dir, "secret"), []byte("x"), 0o666)} {
+		for _, err := range []error{os.Mkdir(ws, 0o777), os.Chmod(ws, 0o777),
+			os.WriteFile(filepath.Join(dir, "secret"), []byte("x"), 0o666)} {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,8 +63,12 @@ func TestHostileGuest(t *testing.T) {
 		return res
 	}
 	for _, c := range []struct{ name, script, stdout, value string }{
-		{"chuk: the channel is a pair of sockets", `print(os.environ["TEGMEN_FD"], s.family.name, s.type.name, repr(s.getpeername()), hello())`, "3 AF_UNIX SOCK_STREAM '' ok", ""},
-		{"chuk: the end of the stream", `print(hello(), ask("result", {"value": [1]})); s.shutdown(socket.SHUT_RDWR); s.close(); f.close(); print("on")`, "ok ok\non", "[1]"},
+		{"chuk: the channel is a pair of sockets",
+			`print(os.environ["TEGMEN_FD"], s.family.name, s.type.name, repr(s.getpeername()), hello())`,
+			"3 AF_UNIX SOCK_STREAM '' ok", ""},
+		{"chuk: the end of the stream",
+			`print(hello(), ask("result", {"value": [1]})); s.shutdown(socket.SHUT_RDWR); s.close(); f.close(); print("on")`,
+			"ok ok\non", "[1]"},
 		{"chuk: an end at once", `s.shutdown(socket.SHUT_RDWR)`, "", ""},
 		{"chuk: another token", `print(hello("0" * 32), ask("tools/call", add))`, "unauthorized end", ""},
 		{"chuk: rubbish in place of hello", `
@@ -73,16 +77,22 @@ for line in b"\xff\0", b"[" * 100_000, b"{}", b'{"jsonrpc":"2.0","id":1,"method"
     print(read()["error"]["data"]["type"], end=" ")
 print(read())`, "parse_error parse_error invalid_request unauthorized None", ""},
 		{"calls before hello", `print(ask("tools/call", add), hello())`, "unauthorized end", ""},
-		{"a second result", `print(hello(), ask("result", {"value": 1}), ask("result", {"value": 2}))`, "ok ok completed", "1"},
-		{"chuk: calls after the result", `print(hello(), ask("result", {"value": 1}), ask("tools/call", add), ask("tools/list", {}))`, "ok ok completed completed", "1"},
-		{"chuk: more calls than a run may make", `print(hello(), [ask("tools/call", add) for _ in range(1002)].count("limit_exceeded"))`, "ok 2", ""},
+		{"a second result", `print(hello(), ask("result", {"value": 1}), ask("result", {"value": 2}))`, "ok ok completed",
+			"1"},
+		{"chuk: calls after the result",
+			`print(hello(), ask("result", {"value": 1}), ask("tools/call", add), ask("tools/list", {}))`,
+			"ok ok completed completed", "1"},
+		{"chuk: more calls than a run may make",
+			`print(hello(), [ask("tools/call", add) for _ in range(1002)].count("limit_exceeded"))`, "ok 2", ""},
 		{"forged ids", `
 print(hello())
 request("tools/call", {"name": "never"}, "a")
 print(ask("tools/call", add, "a"), ask("tools/call", {"name": "until_begun"}, "b"))`, "ok\ninvalid_request ok", ""},
 		{"lists without end", `
 print(hello(), [ask("tools/list", {}) for _ in range(3000)].count("limit_exceeded"), ask("tools/call", add))`, "ok 2000 ok", ""},
-		{"chuk: its end is that of its calls", `print(hello()); request("tools/call", {"name": "never"}); print(ask("tools/call", {"name": "until_begun"}, 2))`, "ok\nok", ""},
+		{"chuk: its end is that of its calls",
+			`print(hello()); request("tools/call", {"name": "never"}); print(ask("tools/call", {"name": "until_begun"}, 2))`,
+			"ok\nok", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := raw(t, c.script, 0)
@@ -91,7 +101,8 @@ print(hello(), [ask("tools/list", {}) for _ in range(3000)].count("limit_exceede
 			}
 			if strings.Contains(c.script, `"never"`) {
 				toolCanceled(t, never)
-				if n := len(res.ToolCalls); n == 0 || res.ToolCalls[n-1].Name != "never" || res.ToolCalls[n-1].Code != broker.CodeCanceled {
+				if n := len(res.ToolCalls); n == 0 || res.ToolCalls[n-1].Name != "never" ||
+					res.ToolCalls[n-1].Code != broker.CodeCanceled {
 					t.Errorf("%+v", res.ToolCalls)
 				}
 			}

@@ -29,8 +29,10 @@ func TestSpec(t *testing.T) {
 	}
 	t.Run("chuk, axio: limits that are none", func(t *testing.T) {
 		for _, l := range []engine.Limits{
-			{Wall: -1}, {CPUTime: -1}, {CPUs: -1}, {CPUs: math.NaN()}, {Memory: -1}, {AddressSpace: -1}, {Pids: -1}, {Files: -1}, {FileSize: -1},
-			{Tmp: -1}, {TmpFiles: -1}, {Output: -1}, {ToolCalls: -1}, {ToolCallsAtOnce: -1}, {ToolTime: -1}, {Frame: -1}, {Frame: 100},
+			{Wall: -1}, {CPUTime: -1}, {CPUs: -1}, {CPUs: math.NaN()}, {Memory: -1}, {AddressSpace: -1}, {Pids: -1},
+			{Files: -1}, {FileSize: -1},
+			{Tmp: -1}, {TmpFiles: -1}, {Output: -1}, {ToolCalls: -1}, {ToolCallsAtOnce: -1}, {ToolTime: -1}, {Frame: -1},
+			{Frame: 100},
 		} {
 			refused(t, engine.Spec{Limits: l}, engine.ErrInvalid)
 		}
@@ -50,7 +52,8 @@ func TestSpec(t *testing.T) {
 		for _, l := range p.Limits {
 			got[l.Name] = l.Value
 		}
-		for name, want := range map[string]string{"wall": "1h0m0s", "cputime": "1h0m0s", "pids": "512", "output": "1MiB", "toolcalls": "1000", "toolcallsatonce": "32", "frame": "8MiB"} {
+		for name, want := range map[string]string{"wall": "1h0m0s", "cputime": "1h0m0s", "pids": "512", "output": "1MiB",
+			"toolcalls": "1000", "toolcallsatonce": "32", "frame": "8MiB"} {
 			if got[name] != want {
 				t.Errorf("%s is %s, want %s", name, got[name], want)
 			}
@@ -94,7 +97,8 @@ got + [resource.getrlimit(resource.RLIMIT_NOFILE)[1]]`}.run(t, eng, nil)
 	t.Run("what is not there", func(t *testing.T) {
 		refused(t, engine.Spec{FS: engine.FS{Root: "/no/such/root"}}, engine.ErrInvalid)
 		for _, lang := range engine.Languages() {
-			_, err := eng.Run(t.Context(), engine.Spec{Env: []string{"PATH=/no/such/dir"}}, piece{lang: lang, source: "1"}.code(), nil)
+			_, err := eng.Run(t.Context(), engine.Spec{Env: []string{"PATH=/no/such/dir"}},
+				piece{lang: lang, source: "1"}.code(), nil)
 			var missing *engine.ExecError
 			if !errors.As(err, &missing) || !missing.NotFound || !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: %v", lang, err)
@@ -130,7 +134,8 @@ func TestFailClosed(t *testing.T) {
 	t.Run("chuk: accepted, and said so", func(t *testing.T) {
 		s := engine.Spec{FS: engine.FS{Workspace: dir}, Degrade: []engine.Protection{engine.ProtectSeccomp}}
 		res, err := eng.Run(t.Context(), s, c, nil)
-		if err != nil || res.Outcome != engine.OK || len(res.Dropped) != 1 || res.Dropped[0].Protection != engine.ProtectSeccomp {
+		if err != nil || res.Outcome != engine.OK || len(res.Dropped) != 1 ||
+			res.Dropped[0].Protection != engine.ProtectSeccomp {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		if _, err := os.Stat(mark); err != nil {
@@ -159,7 +164,8 @@ import os
 		}
 	})
 	t.Run("chuk: no network", func(t *testing.T) {
-		piece{source: "import socket\nsocket.create_connection(('1.1.1.1', 80), 5)", outcome: engine.Exit, failed: "OSError", stderr: "Network is unreachable"}.run(t, eng, nil)
+		piece{source: "import socket\nsocket.create_connection(('1.1.1.1', 80), 5)", outcome: engine.Exit, failed: "OSError",
+			stderr: "Network is unreachable"}.run(t, eng, nil)
 		piece{source: "import socket\n[name for _, name in socket.if_nameindex()]", value: `["lo"]`}.run(t, eng, nil)
 	})
 	t.Run("axio: the environment is what was asked for", func(t *testing.T) {
@@ -172,8 +178,10 @@ import os
 	})
 	t.Run("axio: a directory that is read-only", func(t *testing.T) {
 		dir := testbox.Workspace(t)
-		s := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/data", ReadOnly: true}}}}
-		res, err := eng.Run(t.Context(), s, piece{source: "try: open('/data/f', 'w')\nexcept OSError as e: print(e.strerror)"}.code(), nil)
+		s := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/data",
+			ReadOnly: true}}}}
+		res, err := eng.Run(t.Context(), s,
+			piece{source: "try: open('/data/f', 'w')\nexcept OSError as e: print(e.strerror)"}.code(), nil)
 		if err != nil || string(res.Stdout) != "Read-only file system\n" {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -187,7 +195,8 @@ try: open("/etc/passwd", "a")
 except OSError as e: print(e.strerror)
 open("made", "w")
 [os.getcwd(), os.getuid(), pwd.getpwuid(os.getuid()).pw_name]`}.code(), nil)
-		if err != nil || string(res.Value) != fmt.Sprintf(`[%q,1000,"user"]`, dir) || string(res.Stdout) != "Read-only file system\n" {
+		if err != nil || string(res.Value) != fmt.Sprintf(`[%q,1000,"user"]`, dir) ||
+			string(res.Stdout) != "Read-only file system\n" {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
@@ -198,12 +207,14 @@ open("made", "w")
 		}
 	})
 	t.Run("axio: workspaces with odd names", func(t *testing.T) {
-		for _, name := range []string{"with:colon", "with  spaces", `with"quotes'\`, "ünï", "-v", "with\nnewline", "with,comma=1"} {
+		for _, name := range []string{"with:colon", "with  spaces", `with"quotes'\`, "ünï", "-v", "with\nnewline",
+			"with,comma=1"} {
 			dir := filepath.Join(testenv.Dir(t), name)
 			if err := errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
 				t.Fatal(err)
 			}
-			res, err := eng.Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}}, piece{source: "import os\nprint(os.getcwd(), end='')\nopen('made', 'w')"}.code(), nil)
+			res, err := eng.Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}},
+				piece{source: "import os\nprint(os.getcwd(), end='')\nopen('made', 'w')"}.code(), nil)
 			if err != nil || string(res.Stdout) != dir {
 				t.Errorf("%q: %+v, %v", name, res, err)
 			}
@@ -213,14 +224,16 @@ open("made", "w")
 		}
 	})
 	t.Run("axio: output that is short enough is whole", func(t *testing.T) {
-		res := piece{source: "print('x' * 100, end='')", limits: engine.Limits{Output: 100}, stdout: strings.Repeat("x", 100)}.run(t, eng, nil)
+		res := piece{source: "print('x' * 100, end='')", limits: engine.Limits{Output: 100},
+			stdout: strings.Repeat("x", 100)}.run(t, eng, nil)
 		if res.TruncatedStdout {
 			t.Error("it is said to be truncated")
 		}
 	})
 	t.Run("chuk: a limit of time is of time", func(t *testing.T) {
 		begin := time.Now()
-		res := piece{source: "import time\ntime.sleep(60)", limits: engine.Limits{Wall: short}, outcome: engine.Timeout}.run(t, eng, nil)
+		res := piece{source: "import time\ntime.sleep(60)", limits: engine.Limits{Wall: short},
+			outcome: engine.Timeout}.run(t, eng, nil)
 		if d := time.Since(begin); d < short || res.Usage.Wall < short || d > short+5*time.Second {
 			t.Errorf("took %v, of which %v by its own account", d, res.Usage.Wall)
 		}

@@ -57,7 +57,8 @@ func TestToolOfModels(t *testing.T) {
 			Properties map[string]struct{ Type string }
 			Required   []string
 		}
-		if err := json.Unmarshal(tool.Schema, &schema); err != nil || schema.Properties["code"].Type != "string" || !slices.Equal(schema.Required, []string{"code"}) {
+		if err := json.Unmarshal(tool.Schema, &schema); err != nil || schema.Properties["code"].Type != "string" ||
+			!slices.Equal(schema.Required, []string{"code"}) {
 			t.Errorf("%s, %v", tool.Schema, err)
 		}
 		v, err := tool.Call(t.Context(), json.RawMessage(`{"code":"print(1 + 2)"}`))

@@ -47,7 +47,8 @@ func TestSessions(t *testing.T) {
 				t.Errorf("%T: %+v, %v", r, res, err)
 			}
 		}
-		if res, err := eng.Run(ctx, engine.Spec{}, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) || res != nil {
+		if res, err := eng.Run(ctx, engine.Spec{}, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) ||
+			res != nil {
 			t.Errorf("%+v, %v", res, err)
 		}
 	})
@@ -61,7 +62,8 @@ func TestSessions(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				res, err := session.Run(t.Context(), piece{source: "import os\nalone = enter()\nn = globals().get('n', 0) + 1\n[alone, leave()]"}.code(), s)
+				res, err := session.Run(t.Context(),
+					piece{source: "import os\nalone = enter()\nn = globals().get('n', 0) + 1\n[alone, leave()]"}.code(), s)
 				if err != nil || string(res.Value) != "[true,true]" {
 					t.Errorf("%+v, %v", res, err)
 				}
@@ -109,11 +111,14 @@ func TestSessions(t *testing.T) {
 	t.Run("axio: a sandbox is over when it is closed, with its files", func(t *testing.T) {
 		for range 2 {
 			box := testbox.Start(t, eng, engine.Spec{Keep: true})
-			res, err := box.Run(t.Context(), piece{source: "import os\nleft = os.listdir() + os.listdir('/tmp') + os.listdir('/dev/shm')\nfor d in '.', '/tmp', '/dev/shm': open(d + '/file', 'w')\nleft"}.code(), nil)
+			res, err := box.Run(t.Context(), piece{source: "import os\n" +
+				"left = os.listdir() + os.listdir('/tmp') + os.listdir('/dev/shm')\n" +
+				"for d in '.', '/tmp', '/dev/shm': open(d + '/file', 'w')\nleft"}.code(), nil)
 			if err != nil || string(res.Value) != "[]" {
 				t.Errorf("%+v, %v", res, err)
 			}
-			if res, err = box.Run(t.Context(), piece{source: "os = __import__('os')\nos.listdir()"}.code(), nil); err != nil || string(res.Value) != `["file"]` {
+			if res, err = box.Run(t.Context(), piece{source: "os = __import__('os')\nos.listdir()"}.code(), nil); err != nil ||
+				string(res.Value) != `["file"]` {
 				t.Errorf("then %+v, %v", res, err)
 			}
 			if err := box.Close(); err != nil {
@@ -135,7 +140,8 @@ func TestSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := box.Session("python")
-			if res, err := s.Run(t.Context(), piece{source: "import subprocess\nsubprocess.Popen(['sleep', mark])\nNone", vars: map[string]any{"mark": mark}}.code(), nil); err != nil || res.Outcome != engine.OK {
+			if res, err := s.Run(t.Context(), piece{source: "import subprocess\nsubprocess.Popen(['sleep', mark])\nNone",
+				vars: map[string]any{"mark": mark}}.code(), nil); err != nil || res.Outcome != engine.OK {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			boxes, sessions = append(boxes, box), append(sessions, s)

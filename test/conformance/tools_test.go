@@ -60,36 +60,53 @@ func TestTools(t *testing.T) {
 		{name: "codecell: a tool is in dir()", source: "'add' in dir() and callable(add)", value: "true"},
 		{name: "codecell: bash calls tools", lang: "bash", source: "echo $(add 1 2)", stdout: "3\n"},
 		{name: "codecell: a call", source: "print(add(3, b=4))", stdout: "7\n"},
-		{name: "codecell: one calls with what another returned", source: "s = add(10, 20)\nprint(s, multiply(s, 3))", stdout: "30 90\n"},
+		{name: "codecell: one calls with what another returned", source: "s = add(10, 20)\nprint(s, multiply(s, 3))",
+			stdout: "30 90\n"},
 		{name: "codecell: a string", source: "print(greet('Bob'))", stdout: "hello, Bob\n"},
 		{name: "codecell: a dict", source: "person()", value: `{"name":"Zoë","of":{"age":7,"none":null},"tags":["a"]}`},
 		{name: "codecell: a list", source: "sum(numbers())", value: "6.5"},
-		{name: "codecell, chuk: a failure is a RuntimeError", source: "try:\n    fail()\nexcept RuntimeError as e:\n    print(type(e).__name__, e)", stdout: "ToolError bad value\n"},
+		{name: "codecell, chuk: a failure is a RuntimeError",
+			source: "try:\n    fail()\nexcept RuntimeError as e:\n" +
+				"    print(type(e).__name__, e)", stdout: "ToolError bad value\n"},
 		{name: "codecell: calls in a loop", source: "[add(i, i) for i in range(5)]", value: "[0,2,4,6,8]"},
-		{name: "codecell: there is what was given and nothing else", source: "sorted(tools)", value: `["add","big","db.query","fail","greet","mirror","multiply","nothing","numbers","person","web.query"]`},
+		{name: "codecell: there is what was given and nothing else", source: "sorted(tools)",
+			value: `["add","big","db.query","fail","greet","mirror","multiply","nothing","numbers","person","web.query"]`},
 		{name: "codecell: a description", source: "add.__doc__.splitlines()[0]", value: `"Adds two numbers."`},
 		{name: "codecell: all the way", source: "print(add(100, 200))", stdout: "300\n"},
-		{name: "codecell: tools by type and by schema", source: "[add(1, 2), add.__name__, mirror(v=[1]), mirror.__name__]", value: `[3,"add",[1],"mirror"]`},
-		{name: "codecell: no description", source: "[greet('you'), 'hello' in (greet.__doc__ or '')]", value: `["hello, you",false]`},
-		{name: "chuk: calls that are awaited", source: "total = 0\nfor i in range(1, 6):\n    total = await add(total, i)\nreturn total", value: "15"},
+		{name: "codecell: tools by type and by schema", source: "[add(1, 2), add.__name__, mirror(v=[1]), mirror.__name__]",
+			value: `[3,"add",[1],"mirror"]`},
+		{name: "codecell: no description", source: "[greet('you'), 'hello' in (greet.__doc__ or '')]",
+			value: `["hello, you",false]`},
+		{name: "chuk: calls that are awaited",
+			source: "total = 0\nfor i in range(1, 6):\n    total = await add(total, i)\nreturn total", value: "15"},
 		{name: "chuk: a tool that returns nothing", source: "nothing() is None", value: "true"},
-		{name: "chuk: values that JSON lacks", source: "import dataclasses, datetime\n@dataclasses.dataclass\nclass P:\n    x: int\n    s: set\n{1: P(1, {3, 2}), 'd': datetime.date(2026, 1, 2), 'b': b'hi', 't': (1, [None])}",
+		{name: "chuk: values that JSON lacks", source: "import dataclasses, datetime\n@dataclasses.dataclass\nclass P:\n" +
+			"    x: int\n    s: set\n{1: P(1, {3, 2}), 'd': datetime.date(2026, 1, 2), 'b': b'hi', 't': (1, [None])}",
 			value: `{"1":{"x":1,"s":[2,3]},"d":"2026-01-02","b":"aGk=","t":[1,[null]]}`},
-		{name: "chuk: and those that cannot be", source: "result = object()", outcome: engine.Exit, failed: "TypeError", stderr: "value of type object at result cannot be given to the host as JSON"},
-		{name: "chuk: what goes round is the same", source: "v = {'é\\u2028\\0': [1, -1.5e300, True, None, {}, [], '', 'x' * 100_000]}\nmirror(v) == v", value: "true"},
+		{name: "chuk: and those that cannot be", source: "result = object()", outcome: engine.Exit, failed: "TypeError",
+			stderr: "value of type object at result cannot be given to the host as JSON"},
+		{name: "chuk: what goes round is the same",
+			source: "v = {'é\\u2028\\0': [1, -1.5e300, True, None, {}, [], '', 'x' * 100_000]}\n" +
+				"mirror(v) == v", value: "true"},
 		{name: "chuk: messages that are too long", limits: engine.Limits{Frame: 64 * engine.KiB},
-			source: "for f in lambda: mirror('x' * 70_000), lambda: big(70_000), lambda: big(60_000):\n    try:\n        print(len(f()))\n    except ToolError as e:\n        print(e.type, e.code)\nadd(1, 1)",
+			source: "for f in lambda: mirror('x' * 70_000), lambda: big(70_000), lambda: big(60_000):\n    try:\n" +
+				"        print(len(f()))\n    except ToolError as e:\n        print(e.type, e.code)\nadd(1, 1)",
 			stdout: "too_large -32007\ntoo_large -32007\n60000\n", value: "2"},
-		{name: "codecell: node, one calls with what another returned", lang: "node", source: "const s = await add(10, 20); console.log(s, await multiply(s, 3))", stdout: "30 90\n"},
+		{name: "codecell: node, one calls with what another returned", lang: "node",
+			source: "const s = await add(10, 20); console.log(s, await multiply(s, 3))", stdout: "30 90\n"},
 		{name: "codecell: node, an object", lang: "node", source: "(await person()).of", value: `{"age":7,"none":null}`},
 		{name: "codecell: node, a failure", lang: "node", source: "try { await fail() } catch (e) { console.log(e.name, e.message, e.type) }", stdout: "ToolError bad value tool_error\n"},
-		{name: "codecell: node, calls in a loop", lang: "node", source: "await Promise.all([0, 1, 2, 3, 4].map(i => add(i, i)))", value: "[0,2,4,6,8]"},
+		{name: "codecell: node, calls in a loop", lang: "node",
+			source: "await Promise.all([0, 1, 2, 3, 4].map(i => add(i, i)))", value: "[0,2,4,6,8]"},
 		{name: "chuk: node, a return", lang: "node", source: "return add(1, 2)", value: "3"},
-		{name: "codecell: sh, one calls with what another returned", lang: "sh", source: "s=$(add 10 b=20); echo $s $(multiply $s 3)", stdout: "30 90\n"},
+		{name: "codecell: sh, one calls with what another returned", lang: "sh",
+			source: "s=$(add 10 b=20); echo $s $(multiply $s 3)", stdout: "30 90\n"},
 		{name: "codecell: bash, a string", lang: "bash", source: "greet name=Bob", stdout: "hello, Bob\n"},
-		{name: "codecell: sh, a failure", lang: "sh", source: "fail || echo status $?", stdout: "status 1\n", stderr: "fail: tool_error: bad value"},
+		{name: "codecell: sh, a failure", lang: "sh", source: "fail || echo status $?", stdout: "status 1\n",
+			stderr: "fail: tool_error: bad value"},
 		{name: "sh, one name in two namespaces", lang: "sh", source: "db_query; web_query", stdout: "db\nweb\n"},
-		{name: "one name in two namespaces", source: "[db.query(), web.query(), tools['web.query']()]", value: `["db","web","web"]`},
+		{name: "one name in two namespaces", source: "[db.query(), web.query(), tools['web.query']()]",
+			value: `["db","web","web"]`},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +126,10 @@ func TestTools(t *testing.T) {
 	})
 	t.Run("codecell, chuk: sets that may not", func(t *testing.T) {
 		s := testbox.Adders()
-		s.AddRaw(broker.Tool{Name: "no name", Call: func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }})
+		s.AddRaw(broker.Tool{Name: "no name", Call: func(context.Context, json.RawMessage) (json.RawMessage,
+			error) {
+			return nil, nil
+		}})
 		broker.Add(s, "add", "", func(context.Context, struct{}) (int, error) { return 0, nil })
 		res, err := eng.Run(t.Context(), engine.Spec{Hostname: "?"}, piece{source: "1"}.code(), s)
 		if !errors.Is(err, engine.ErrInvalid) || res != nil || strings.Contains(err.Error(), "hostname") {
@@ -167,13 +187,15 @@ func TestRecord(t *testing.T) {
 			if res == nil || len(res.ToolCalls) != 2 {
 				t.Fatalf("%+v", res)
 			}
-			for i, want := range []struct{ name, arguments, value string }{{"greet", `{"name":"you"}`, `"hello, you"`}, {"add", `{"a":1,"b":2}`, "3"}} {
+			for i, want := range []struct{ name, arguments, value string }{{"greet", `{"name":"you"}`, `"hello, you"`},
+				{"add", `{"a":1,"b":2}`, "3"}} {
 				c := res.ToolCalls[i]
 				if c.Run != res.Run || !strings.HasPrefix(c.ID, res.Run+".") || seen[c.ID] {
 					t.Errorf("call %s of run %s in run %s", c.ID, c.Run, res.Run)
 				}
 				seen[c.ID] = true
-				if c.Name != want.name || string(c.Arguments) != want.arguments || string(c.Value) != want.value || c.Code != 0 || c.Error != "" {
+				if c.Name != want.name || string(c.Arguments) != want.arguments || string(c.Value) != want.value || c.Code != 0 ||
+					c.Error != "" {
 					t.Errorf("got %+v, want %v", c, want)
 				}
 				if c.Duration <= 0 || c.Started.IsZero() || c.Duration > res.Usage.Wall {
@@ -183,12 +205,14 @@ func TestRecord(t *testing.T) {
 		}
 	})
 	t.Run("codecell: failures", func(t *testing.T) {
-		res := piece{source: "for f in fail, lambda: add('x', 1):\n    try: f()\n    except ToolError: pass\nadd(1, 1)", value: "2"}.run(t, eng, toolbox())
+		res := piece{source: "for f in fail, lambda: add('x', 1):\n    try: f()\n    except ToolError: pass\nadd(1, 1)",
+			value: "2"}.run(t, eng, toolbox())
 		var got []string
 		for _, c := range res.ToolCalls {
 			got = append(got, c.Name+" "+c.Code.String()+" "+c.Error)
 		}
-		if len(got) != 3 || got[0] != "fail tool_error bad value" || !strings.HasPrefix(got[1], "add invalid_params arguments of add") || got[2] != "add code 0 " {
+		if len(got) != 3 || got[0] != "fail tool_error bad value" ||
+			!strings.HasPrefix(got[1], "add invalid_params arguments of add") || got[2] != "add code 0 " {
 			t.Errorf("%q", got)
 		}
 		if u := res.Tools["fail"]; u.Calls != 1 || u.Failed != 1 || res.Tools["add"].Calls != 1 {
@@ -218,13 +242,15 @@ func TestRecord(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("chuk: a ceiling", func(t *testing.T) {
-		res := piece{source: "for i in range(5): add(i, i)", limits: engine.Limits{ToolCalls: 2}, outcome: engine.ToolCalls, failed: "ToolError", stderr: "ToolError"}.run(t, eng, toolbox())
+		res := piece{source: "for i in range(5): add(i, i)", limits: engine.Limits{ToolCalls: 2}, outcome: engine.ToolCalls,
+			failed: "ToolError", stderr: "ToolError"}.run(t, eng, toolbox())
 		if res.Tools["add"].Calls != 2 {
 			t.Errorf("%+v", res.Tools)
 		}
 	})
 	t.Run("chuk: three at once are three", func(t *testing.T) {
-		res := piece{source: "import asyncio\nawait asyncio.gather(add(1, 1), add(2, 2), add(3, 3))", limits: engine.Limits{ToolCalls: 3}, value: "[2,4,6]"}.run(t, eng, toolbox())
+		res := piece{source: "import asyncio\nawait asyncio.gather(add(1, 1), add(2, 2), add(3, 3))",
+			limits: engine.Limits{ToolCalls: 3}, value: "[2,4,6]"}.run(t, eng, toolbox())
 		if res.Tools["add"].Calls != 3 || len(res.ToolCalls) != 3 {
 			t.Errorf("%+v", res.Tools)
 		}
@@ -232,8 +258,10 @@ func TestPolicy(t *testing.T) {
 	t.Run("chuk: what is not allowed has no name", func(t *testing.T) {
 		s := toolbox()
 		s.Allow = []string{"greet", "db.query"}
-		piece{source: "add(1, 2)", outcome: engine.Exit, failed: "NameError", stderr: "name 'add' is not defined"}.run(t, eng, s)
-		piece{source: "[greet('a'), db.query(), sorted(tools)]", value: `["hello, a","db",["db.query","greet"]]`}.run(t, eng, s)
+		piece{source: "add(1, 2)", outcome: engine.Exit, failed: "NameError", stderr: "name 'add' is not defined"}.run(t,
+			eng, s)
+		piece{source: "[greet('a'), db.query(), sorted(tools)]", value: `["hello, a","db",["db.query","greet"]]`}.run(t,
+			eng, s)
 	})
 	t.Run("chuk: the pinned namespace", func(t *testing.T) {
 		s := toolbox()
@@ -253,7 +281,8 @@ try: await asyncio.wait_for(never(), 0.1)
 except asyncio.TimeoutError: print("given up")
 await asyncio.gather(*[add(i, i) for i in range(10)])`}.run(t, eng, s)
 		toolCanceled(t, ended)
-		if i := slices.IndexFunc(res.ToolCalls, func(r broker.Record) bool { return r.Code == broker.CodeCanceled }); i < 0 || res.ToolCalls[i].Name != "never" {
+		if i := slices.IndexFunc(res.ToolCalls,
+			func(r broker.Record) bool { return r.Code == broker.CodeCanceled }); i < 0 || res.ToolCalls[i].Name != "never" {
 			t.Errorf("%+v", res.ToolCalls)
 		}
 	})

@@ -260,7 +260,8 @@ func testUsageIsNotTheHosts(t *testing.T, l testbox.Level) {
 		n = 10 // the kernel knows whose it is
 	}
 	for range n {
-		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK || len(res.Events) > 0 || res.Usage.Memory > 16*engine.MiB {
+		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK || len(res.Events) > 0 ||
+			res.Usage.Memory > 16*engine.MiB {
 			t.Fatalf("%s, %+v, %+v", res.Outcome, res.Usage, res.Events)
 		}
 	}

@@ -43,7 +43,8 @@ func testSession(t *testing.T, l testbox.Level) {
 		{"x += f(); x", "42", "", "", engine.OK},
 		{"import sys; sys.exit(3)", "", "", "SystemExit", engine.Exit},
 		{"import asyncio\nsum(await asyncio.gather(add(1, x), add(2, x)))", "87", "", "", engine.OK},
-		{"print('x' * 500_000); import sys; print('y' * 500_000, file=sys.stderr)", "null", strings.Repeat("x", 500_000) + "\n", "", engine.OK},
+		{"print('x' * 500_000); import sys; print('y' * 500_000, file=sys.stderr)", "null",
+			strings.Repeat("x", 500_000) + "\n", "", engine.OK},
 	} {
 		res, err := s.Run(t.Context(), engine.Code{Source: c.source}, testbox.Adders())
 		if err != nil {
@@ -54,7 +55,8 @@ func testSession(t *testing.T, l testbox.Level) {
 			failed = res.Error.Type
 		}
 		if string(res.Value) != c.value || string(res.Stdout) != c.stdout || res.Outcome != c.outcome || failed != c.failed {
-			t.Errorf("%d: %s, value %s, stdout %.100q, %+v, stderr %.500s; want %.200q", i, res.Outcome, res.Value, res.Stdout, res.Error, res.Stderr, fmt.Sprint(c))
+			t.Errorf("%d: %s, value %s, stdout %.100q, %+v, stderr %.500s; want %.200q", i, res.Outcome, res.Value, res.Stdout,
+				res.Error, res.Stderr, fmt.Sprint(c))
 		}
 	}
 	// Tools of an earlier run are not those of this one.
@@ -118,8 +120,10 @@ len(out)`
 				}
 				return []int{in.Me, in.N}, nil
 			})
-			res, err := eng.Run(t.Context(), engine.Spec{Limits: limits}, engine.Code{Language: "python", Source: script, Vars: map[string]any{"me": i}}, tools)
-			if err == nil && (res.Outcome != engine.OK || string(res.Value) != fmt.Sprint(calls) || res.Tools["pair"].Calls != calls) {
+			res, err := eng.Run(t.Context(), engine.Spec{Limits: limits},
+				engine.Code{Language: "python", Source: script, Vars: map[string]any{"me": i}}, tools)
+			if err == nil && (res.Outcome != engine.OK || string(res.Value) != fmt.Sprint(calls) ||
+				res.Tools["pair"].Calls != calls) {
 				err = fmt.Errorf("%s, value %s, %+v, stderr %s", res.Outcome, res.Value, res.Tools, res.Stderr)
 			}
 			done <- err
@@ -139,14 +143,18 @@ func TestCodeUnderEachProfile(t *testing.T) {
 
 func testCodeUnderEachProfile(t *testing.T, l testbox.Level) {
 	testenv.NoRace(t)
-	profiles := []engine.Seccomp{{}, {Profile: "strict"}, {Profile: "debug"}, {NoExec: true}, {Audit: true}, testbox.NoFilter}
+	profiles := []engine.Seccomp{{}, {Profile: "strict"}, {Profile: "debug"}, {NoExec: true}, {Audit: true},
+		testbox.NoFilter}
 	if !l.HasNamespaces() {
 		profiles = profiles[:2] // the others are refused there
 	}
 	for _, s := range profiles {
-		res := code(t, l, engine.Spec{Seccomp: s}, engine.Code{Language: "python", Source: "print(open('/proc/self/comm').read(), end='')\nadd(1, 2)"}, testbox.Adders())
+		res := code(t, l, engine.Spec{Seccomp: s},
+			engine.Code{Language: "python",
+				Source: "print(open('/proc/self/comm').read(), end='')\nadd(1, 2)"}, testbox.Adders())
 		if res.Outcome != engine.OK || string(res.Value) != "3" || string(res.Stdout) != "python3\n" || len(res.Refused) > 0 {
-			t.Errorf("%+v: %s, value %s, stdout %q, refused %v, stderr %s", s, res.Outcome, res.Value, res.Stdout, res.Refused, res.Stderr)
+			t.Errorf("%+v: %s, value %s, stdout %q, refused %v, stderr %s", s, res.Outcome, res.Value, res.Stdout, res.Refused,
+				res.Stderr)
 		}
 	}
 }
@@ -185,7 +193,8 @@ print(f.readline())`
 	cmd := box.CommandContext(testbox.Within(t, time.Minute), "python3", "-c", script)
 	cmd.Tools = testbox.Adders()
 	res, err := cmd.Run()
-	if err != nil || res.Outcome != engine.OK || string(res.Value) != `"alive"` || string(res.Stdout) != "b''\n" || res.Tools["add"].Calls != 40 {
+	if err != nil || res.Outcome != engine.OK || string(res.Value) != `"alive"` || string(res.Stdout) != "b''\n" ||
+		res.Tools["add"].Calls != 40 {
 		t.Errorf("%v, %+v, stderr %s", err, res, res.Stderr)
 	}
 	if err := box.Close(); err != nil {

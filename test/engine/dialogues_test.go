@@ -50,7 +50,8 @@ func dialogues(t *testing.T) (all []dialogue) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := dialogue{name: strings.TrimSuffix(filepath.Base(f), ".txtar"), code: make(map[string]string), skip: make(map[string]string)}
+		d := dialogue{name: strings.TrimSuffix(filepath.Base(f), ".txtar"), code: make(map[string]string),
+			skip: make(map[string]string)}
 		for _, part := range a.Files {
 			if part.Name != "want" {
 				d.code[part.Name] = string(part.Data)
@@ -123,7 +124,8 @@ func (d *dialogue) converse(t *testing.T, eng *engine.Engine, lang, source, prog
 		dir := filepath.Dir(program)
 		s.FS.Mounts = []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true}}
 	} else {
-		testenv.Need(t, testenv.Program(map[string]string{"python": "python3", "node": "node", "sh": "sh", "bash": "bash"}[lang]))
+		testenv.Need(t, testenv.Program(map[string]string{"python": "python3", "node": "node", "sh": "sh",
+			"bash": "bash"}[lang]))
 	}
 	box := testbox.Start(t, eng, s)
 	ctx := testbox.Within(t, time.Minute)
@@ -141,7 +143,8 @@ func (d *dialogue) converse(t *testing.T, eng *engine.Engine, lang, source, prog
 		}
 		res, err = cmd.Run()
 	} else {
-		res, err = box.Run(ctx, engine.Code{Language: lang, Source: source, Vars: d.vars, Stdin: strings.NewReader(d.stdin)}, tools)
+		res, err = box.Run(ctx, engine.Code{Language: lang, Source: source, Vars: d.vars, Stdin: strings.NewReader(d.stdin)},
+			tools)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -253,10 +256,11 @@ func conversation() *broker.Set {
 		}
 		return nil
 	}
-	s.AddRaw(broker.Tool{Name: "late", Timeout: time.Millisecond, Call: func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}})
+	s.AddRaw(broker.Tool{Name: "late", Timeout: time.Millisecond,
+		Call: func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
 	broker.Add(s, "turn", "Turns bytes round.", func(_ context.Context, in struct {
 		Data []byte `json:"data"`
 	}) ([]byte, error) {

@@ -37,8 +37,11 @@ exit 3`
 	for _, shell := range []string{"sh", "bash"} {
 		t.Run(shell, func(t *testing.T) {
 			testenv.Need(t, testenv.Program(shell))
-			res := code(t, l, engine.Spec{}, engine.Code{Language: shell, Source: source, Args: []string{"arg"}, Vars: map[string]any{"text": "a b", "list": []int{1}}}, testbox.Adders())
-			if string(res.Value) != "[1, 2]" && string(res.Value) != "[1,2]" || string(res.Stdout) != "42\n2 a b [1] arg\nerror\n" || res.ExitCode != 3 || len(res.Stderr) > 0 || res.Tools["add"].Calls != 9 {
+			res := code(t, l, engine.Spec{}, engine.Code{Language: shell, Source: source, Args: []string{"arg"},
+				Vars: map[string]any{"text": "a b", "list": []int{1}}}, testbox.Adders())
+			if string(res.Value) != "[1, 2]" && string(res.Value) != "[1,2]" ||
+				string(res.Stdout) != "42\n2 a b [1] arg\nerror\n" || res.ExitCode != 3 || len(res.Stderr) > 0 ||
+				res.Tools["add"].Calls != 9 {
 				t.Errorf("%s, value %s, stdout %q, stderr %q, %+v", res.Outcome, res.Value, res.Stdout, res.Stderr, res.Tools)
 			}
 		})
@@ -55,14 +58,16 @@ func TestGuestInGo(t *testing.T) {
 	}
 	// What interpreters are started with is not for it to carry.
 	if linked, err := os.ReadFile(program); err != nil || !bytes.Contains(linked, []byte("TEGMEN_FD")) ||
-		bytes.Contains(linked, []byte("_tegmen_arguments")) || bytes.Contains(linked, []byte("import sys")) || bytes.Contains(linked, []byte("tegmen:guest")) {
+		bytes.Contains(linked, []byte("_tegmen_arguments")) || bytes.Contains(linked, []byte("import sys")) ||
+		bytes.Contains(linked, []byte("tegmen:guest")) {
 		t.Errorf("texts for other languages are linked, or nothing is: %v", err)
 	}
 	tools := testbox.Adders()
 	broker.Add(tools, "ns.steps", "", func(ctx context.Context, _ struct{}) (string, error) {
 		return "done", errors.Join(broker.Progress(ctx, 1), broker.Progress(ctx, 2))
 	})
-	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true}}}})
+	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir,
+		Target: dir, ReadOnly: true}}}})
 	cmd := box.CommandContext(testbox.Within(t, time.Minute), program, "500")
 	cmd.Tools = tools
 	res, err := cmd.Run()

@@ -68,7 +68,8 @@ func TestLandlockRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrUnsupported", c.name, err)
 		}
 	}
-	if _, err := engine.Compile(testbox.WithoutNamespaces, old); !errors.Is(err, engine.ErrUnsupported) || !strings.Contains(err.Error(), "6.12") {
+	if _, err := engine.Compile(testbox.WithoutNamespaces, old); !errors.Is(err, engine.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "6.12") {
 		t.Errorf("an old Landlock: %v", err)
 	}
 	// Where there are namespaces, to accept to be without changes nothing.
@@ -94,7 +95,8 @@ func TestLandlockDirectoriesAreSwept(t *testing.T) {
 	}
 	eng := testbox.Landlock.Open(t)
 	one := testbox.Start(t, eng, testbox.WithoutNamespaces)
-	two := testbox.Start(t, testbox.Landlock.Open(t), testbox.WithoutNamespaces) // another engine finds the first one's, which is in use
+	// another engine finds the first one's, which is in use
+	two := testbox.Start(t, testbox.Landlock.Open(t), testbox.WithoutNamespaces)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("still there: %v", err)
 	}
@@ -118,11 +120,14 @@ func TestInAContainer(t *testing.T) {
 	testenv.Need(t, testenv.Landlock(6))
 	container := containerWithCommand(t, func(*seccomp.Policy) {})
 	res := testbox.Run(t, container, "/opt/bin/tegmen", "run", "--", "true")
-	if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 || !strings.Contains(got, "namespaces") {
+	if got := string(res.Stderr); res.ExitCode != 125 || strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "namespaces") {
 		t.Errorf("exit code %d, stderr %q; want one line about namespaces", res.ExitCode, got)
 	}
-	res = testbox.Run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c", "pwd; sleep 1000 & cat /workspace/x; echo $?")
-	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n1\n") {
+	res = testbox.Run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c",
+		"pwd; sleep 1000 & cat /workspace/x; echo $?")
+	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") ||
+		!strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
 	if got := string(res.Stderr); !strings.Contains(got, "tegmen: ran without namespaces: ") {
@@ -140,7 +145,8 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 	testenv.Need(t, testenv.Program("bash"))
 	container := containerWithCommand(t, func(p *seccomp.Policy) {
 		for i := range p.Syscalls {
-			p.Syscalls[i].Names = slices.DeleteFunc(p.Syscalls[i].Names, func(name string) bool { return strings.HasPrefix(name, "landlock_") })
+			p.Syscalls[i].Names = slices.DeleteFunc(p.Syscalls[i].Names,
+				func(name string) bool { return strings.HasPrefix(name, "landlock_") })
 		}
 	})
 	for _, flags := range [][]string{nil, {"--degrade", "namespaces"}} {
@@ -150,11 +156,14 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 		}
 	}
 	const script = "pwd; sleep 1000 & ulimit -f; ulimit -n; ulimit -H -t; ulimit -c; exit 7" // in blocks of 512 bytes
-	res := testbox.Run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1048576", "--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
-	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") || !strings.HasSuffix(got, "\n2048\n99\n6\n0\n") {
+	res := testbox.Run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1048576",
+		"--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
+	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") ||
+		!strings.HasSuffix(got, "\n2048\n99\n6\n0\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
-	if got := string(res.Stderr); !strings.HasPrefix(got, "tegmen: warning: no isolation: there is none, since namespaces are refused") || strings.Count(got, "\n") != 1 {
+	if got := string(res.Stderr); !strings.HasPrefix(got,
+		"tegmen: warning: no isolation: there is none, since namespaces are refused") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q: want one line that warns", got)
 	}
 	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
@@ -173,12 +182,14 @@ func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sa
 	}
 	change(p)
 	eng := testbox.Open(t)
-	tegmen, err := filepath.EvalSymlinks(filepath.Join(testbox.CommandDir(t), "tegmen")) // one that was built before is a link
+	// one that was built before is a link
+	tegmen, err := filepath.EvalSymlinks(filepath.Join(testbox.CommandDir(t), "tegmen"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Dir(tegmen)
-	plan, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p}, FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, "/opt/bin")}}})
+	plan, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p},
+		FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, "/opt/bin")}}})
 	if errors.Is(err, seccomp.ErrNoCompiler) {
 		testenv.Need(t, testenv.Libseccomp(err))
 	}

@@ -60,7 +60,9 @@ func testOutputHeldOpenIsReported(t *testing.T, l testbox.Level) {
 		t.Errorf("detached %v, stdout %q", res.Detached, res.Stdout)
 	}
 	// The shell goes only when what it leaves behind has let the output go.
-	if res := testbox.Run(t, box, "sh", "-c", "{ >$TMPDIR/apart; exec sleep 1000; } >/dev/null 2>&1 & until [ -e $TMPDIR/apart ]; do :; done; echo hi"); res.Detached {
+	if res := testbox.Run(t, box, "sh", "-c",
+		"{ >$TMPDIR/apart; exec sleep 1000; } >/dev/null 2>&1 & until [ -e $TMPDIR/apart ]; do :; done; "+
+			"echo hi"); res.Detached {
 		t.Error("detached, though nothing holds the output")
 	}
 	// However short the delay: what was written before the end is there.
@@ -300,7 +302,9 @@ func testNothingSurvivesTheHost(t *testing.T, l testbox.Level) {
 // not.
 func TestSignalGroup(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
-	cmd := box.CommandContext(testbox.Within(t, time.Minute), "sh", "-c", "sh -c 'echo ready; exec sleep 1000'; echo after") // waits already when it says so
+	// waits already when it says so
+	cmd := box.CommandContext(testbox.Within(t, time.Minute), "sh", "-c",
+		"sh -c 'echo ready; exec sleep 1000'; echo after")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

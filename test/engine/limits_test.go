@@ -170,7 +170,8 @@ while time.process_time() < 0.3: pass`)
 		t.Fatal(err)
 	}
 	// Not less than this process has, which a command's starts with.
-	if m, own := res.Usage.MaxRSS, engine.Bytes(self.Maxrss)*engine.KiB; m < 256*engine.MiB || m > max(320*engine.MiB, own) {
+	if m, own := res.Usage.MaxRSS, engine.Bytes(self.Maxrss)*engine.KiB; m < 256*engine.MiB ||
+		m > max(320*engine.MiB, own) {
 		t.Errorf("resident %v, want some 265MiB, or up to the %v of this process", m, own)
 	}
 	if res.Usage.Wall < 280*time.Millisecond {

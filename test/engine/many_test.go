@@ -19,9 +19,11 @@ func TestSandboxesAreApart(t *testing.T) {
 	eng := testbox.Open(t)
 	a, b := testbox.Start(t, eng, engine.Spec{}), testbox.Start(t, eng, engine.Spec{})
 	c := testbox.Start(t, eng, engine.Spec{})
-	testbox.Output(t, a, "echo a >/tmp/x; echo a >/dev/shm/x; echo a >/workspace/x; echo a >/var/tmp/x 2>/dev/null || true")
+	testbox.Output(t, a, "echo a >/tmp/x; echo a >/dev/shm/x; echo a >/workspace/x; echo a >/var/tmp/x 2>/dev/null || "+
+		"true")
 	for _, other := range []*engine.Sandbox{b, c} {
-		if got := testbox.Output(t, other, "ls /tmp /dev/shm /workspace; ls /proc | grep -c '^[0-9]'"); strings.Contains(got, "x") {
+		if got := testbox.Output(t, other, "ls /tmp /dev/shm /workspace; ls /proc | grep -c '^[0-9]'"); strings.Contains(got,
+			"x") {
 			t.Errorf("another sandbox sees %q", got)
 		}
 	}

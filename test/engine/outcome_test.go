@@ -52,7 +52,8 @@ os._exit(0)`},
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{Memory: testbox.SmallMemory}})
 			// The code may be 0: a parent that has ended before the rest was killed.
-			testbox.Ends(engine.OOM, 0, "memory").Check(t, testbox.Run(t, box, "python3", "-c", "import os, threading, time"+testbox.Eat+c.code))
+			testbox.Ends(engine.OOM, 0, "memory").Check(t,
+				testbox.Run(t, box, "python3", "-c", "import os, threading, time"+testbox.Eat+c.code))
 			select {
 			case <-box.Done(): // as at any limit, without Keep
 			case <-time.After(10 * time.Second):
@@ -121,7 +122,8 @@ time.sleep(60)`), testbox.Ends(engine.CPU, 128+int(unix.SIGXCPU), "cputime")},
 		// A child is killed, and its parent goes on. Of that the kernel tells only the
 		// parent: who looks at what all have used has seen the limit reached, or, since
 		// the kernel counts for it by ticks, not quite.
-		{"a child that is waited for", []string{"sh", "-c", `sh -c "while :; do :; done"; [ $? = 152 ] && exit 3`}, testbox.Ends(engine.Exit, 3, testbox.AnyEvent)},
+		{"a child that is waited for", []string{"sh", "-c", `sh -c "while :; do :; done"; [ $? = 152 ] && exit 3`},
+			testbox.Ends(engine.Exit, 3, testbox.AnyEvent)},
 		// None meets its own, and the command's is met before what is added to it.
 		{"children, and all goes well", testbox.Python(spin + `
 for i in range(2):
@@ -147,7 +149,8 @@ time.sleep(60)`), testbox.Ends(engine.CPU, 137, "cputime")},
 // A kill that no limit has caused is none of a limit's, whoever it comes from.
 func TestOutcomeKilledFromOutside(t *testing.T) {
 	eng := testbox.Open(t)
-	box := testbox.Start(t, eng, engine.Spec{Keep: true, Limits: engine.Limits{Memory: 64 * engine.MiB, Pids: 16, CPUTime: time.Minute}})
+	box := testbox.Start(t, eng, engine.Spec{Keep: true,
+		Limits: engine.Limits{Memory: 64 * engine.MiB, Pids: 16, CPUTime: time.Minute}})
 	for _, c := range []struct {
 		name string
 		kill func(t *testing.T, pid int)

@@ -40,7 +40,8 @@ print(os.wait()[1] & 127)`
 		if res.Outcome != engine.OK || got != want || want != "EPERM EPERM EPERM EPERM EAFNOSUPPORT 31" {
 			t.Errorf("audit %v: %s, got %q, want %q; stderr %s", audit, res.Outcome, got, want, res.Stderr)
 		}
-		listed := []engine.Refusal{{Call: "init_module", Action: "kill", Count: 1}, {Call: "mount", Action: "EPERM", Count: 3},
+		listed := []engine.Refusal{{Call: "init_module", Action: "kill", Count: 1},
+			{Call: "mount", Action: "EPERM", Count: 3},
 			{Call: "socket", Action: "EAFNOSUPPORT", Count: 1}, {Call: "unshare", Action: "EPERM", Count: 1}}
 		if !audit {
 			listed = nil
@@ -83,7 +84,8 @@ func TestNoExec(t *testing.T) {
 	eng := testbox.Open(t)
 	for i, profile := range []string{"default", "strict", "debug", "default"} {
 		// The last time under an audit, too: the two filters do not get in each other's way.
-		box := testbox.Start(t, eng, engine.Spec{Keep: true, Seccomp: engine.Seccomp{Profile: profile, NoExec: true, Audit: i == 3}})
+		box := testbox.Start(t, eng, engine.Spec{Keep: true,
+			Seccomp: engine.Seccomp{Profile: profile, NoExec: true, Audit: i == 3}})
 		res := testbox.Run(t, box, "python3", "-c", `
 import ctypes, errno, os, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -161,7 +163,8 @@ func TestPolicyOfOnesOwn(t *testing.T) {
 		t.Errorf("%s, stdout %q, stderr %s", res.Outcome, res.Stdout, res.Stderr)
 	}
 	p.Syscalls = append(p.Syscalls, seccomp.Rule{Names: []string{"execve", "prctl"}, Action: seccomp.Errno})
-	if _, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p}}); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "prctl, execve") {
+	if _, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p}}); !errors.Is(err, engine.ErrInvalid) ||
+		!strings.Contains(err.Error(), "prctl, execve") {
 		t.Errorf("got %v, want ErrInvalid that names what is missing", err)
 	}
 }

@@ -134,7 +134,8 @@ func TestStartedTwice(t *testing.T) {
 	again := make(chan struct{})
 	tools := new(broker.Set)
 	broker.Add(tools, "again", "", func(context.Context, struct{}) (int, error) { <-again; return 7, nil })
-	cmd, err := box.CodeContext(t.Context(), engine.Code{Language: "python", Source: "print('so far')\nagain()\nwhile True: pass"}, tools)
+	cmd, err := box.CodeContext(t.Context(), engine.Code{Language: "python",
+		Source: "print('so far')\nagain()\nwhile True: pass"}, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,8 @@ func TestSessionWithABlockedWriter(t *testing.T) {
 
 func testSessionWithABlockedWriter(t *testing.T, l testbox.Level) {
 	testenv.Long(t)
-	for name, source := range map[string]string{"answers": "print('x', flush=True); 1", "does not": "print('x', flush=True)\nwhile True: pass"} {
+	for name, source := range map[string]string{"answers": "print('x', flush=True); 1",
+		"does not": "print('x', flush=True)\nwhile True: pass"} {
 		s := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: 2 * time.Second}}).Session("python")
 		w := make(blocked)
 		ended := make(chan struct{})

@@ -25,8 +25,10 @@ func testSessionTurns(t *testing.T, l testbox.Level) {
 		go func() {
 			tools := new(broker.Set)
 			broker.Add(tools, "me", "", func(context.Context, struct{}) (int, error) { return i, nil })
-			res, err := s.Run(t.Context(), engine.Code{Source: "x = me(); print(x); import sys; print(x, file=sys.stderr); x"}, tools)
-			if want := fmt.Sprint(i); err == nil && (string(res.Value) != want || string(res.Stdout) != want+"\n" || string(res.Stderr) != want+"\n") {
+			res, err := s.Run(t.Context(), engine.Code{Source: "x = me(); print(x); import sys; print(x, file=sys.stderr); x"},
+				tools)
+			if want := fmt.Sprint(i); err == nil &&
+				(string(res.Value) != want || string(res.Stdout) != want+"\n" || string(res.Stderr) != want+"\n") {
 				err = fmt.Errorf("%d: value %s, stdout %q, stderr %q", i, res.Value, res.Stdout, res.Stderr)
 			}
 			errs <- err
@@ -44,7 +46,8 @@ func testSessionTurns(t *testing.T, l testbox.Level) {
 func TestSessionClose(t *testing.T) { testbox.EachLevel(t, testSessionClose, testbox.Confined...) }
 
 func testSessionClose(t *testing.T, l testbox.Level) {
-	for _, source := range []string{"hang()", "import threading\nthreading.Thread(target=hang).start()\nwhile True: pass"} {
+	for _, source := range []string{"hang()",
+		"import threading\nthreading.Thread(target=hang).start()\nwhile True: pass"} {
 		box := l.Sandbox(t, engine.Spec{})
 		s := box.Session("python")
 		tools, calls := testbox.Hang()

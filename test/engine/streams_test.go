@@ -164,7 +164,8 @@ func testConcurrentLaunchesSeeOnlyTheirDescriptors(t *testing.T, l testbox.Level
 	for i := range 200 {
 		wg.Go(func() {
 			// The shell's own glob opens one descriptor, which is the last.
-			cmd := boxes[i%2].CommandContext(testbox.Within(t, time.Minute), "sh", "-c", "cat; cd /proc/self/fd; echo *; readlink 0 1 2")
+			cmd := boxes[i%2].CommandContext(testbox.Within(t, time.Minute), "sh", "-c",
+				"cat; cd /proc/self/fd; echo *; readlink 0 1 2")
 			cmd.Stdin = strings.NewReader(fmt.Sprintf("%d ", i))
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
@@ -230,7 +231,8 @@ func testTerminal(t *testing.T, l testbox.Level) {
 func TestTerminalInterrupts(t *testing.T) { testbox.EachLevel(t, testTerminalInterrupts) }
 
 func testTerminalInterrupts(t *testing.T, l testbox.Level) {
-	cmd := l.Sandbox(t, engine.Spec{}).CommandContext(testbox.Within(t, time.Minute), "sh", "-c", "echo ready; exec sleep 1000")
+	cmd := l.Sandbox(t, engine.Spec{}).CommandContext(testbox.Within(t, time.Minute), "sh", "-c",
+		"echo ready; exec sleep 1000")
 	cmd.TTY = &engine.WindowSize{Rows: 24, Cols: 80}
 	r, w := io.Pipe()
 	stdin, stdinW := io.Pipe()

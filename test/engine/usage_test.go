@@ -182,7 +182,8 @@ func TestOutcomeOfTheWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	box := testbox.Start(t, testbox.Open(t), engine.Spec{FS: engine.FS{Workspace: dir}, Limits: engine.Limits{Workspace: 2 * engine.MiB}, Keep: true})
+	box := testbox.Start(t, testbox.Open(t), engine.Spec{FS: engine.FS{Workspace: dir},
+		Limits: engine.Limits{Workspace: 2 * engine.MiB}, Keep: true})
 	if res := testbox.Run(t, box, "sh", "-c", "head -c 1000000 /dev/zero >small; rm before"); res.Outcome != engine.OK {
 		t.Fatalf("within the limit: %+v", res)
 	}

@@ -21,8 +21,10 @@ func TestLanguages(t *testing.T) {
 		t.Run(c.language, func(t *testing.T) {
 			needs(t, c.interpreter)
 			res := code(t, eng, engine.Spec{}, c.language, c.source)
-			if res.Outcome != engine.OK || string(res.Stdout) != c.stdout || string(res.Value) != c.value || len(res.ToolCalls) == 0 || res.ToolCalls[0].Error != "" {
-				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Value, res.ToolCalls, res.Error, res.Stderr)
+			if res.Outcome != engine.OK || string(res.Stdout) != c.stdout || string(res.Value) != c.value ||
+				len(res.ToolCalls) == 0 || res.ToolCalls[0].Error != "" {
+				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Value,
+					res.ToolCalls, res.Error, res.Stderr)
 			}
 		})
 	}

@@ -40,9 +40,11 @@ func code(t testing.TB, eng *engine.Engine, s engine.Spec, language, source stri
 
 func fiveCallsInALoop(t *testing.T) {
 	needs(t, "python3")
-	res := code(t, open(t, nil), engine.Spec{}, "python", "total = 0\nfor i in range(5):\n    total = add(a=total, b=i + 1)\ntotal")
+	res := code(t, open(t, nil), engine.Spec{}, "python",
+		"total = 0\nfor i in range(5):\n    total = add(a=total, b=i + 1)\ntotal")
 	if res.Outcome != engine.OK || string(res.Value) != "15" || len(res.ToolCalls) != 5 {
-		t.Errorf("%s, value %s, %d calls, error %+v, stderr %s; want 15 and 5 calls", res.Outcome, res.Value, len(res.ToolCalls), res.Error, res.Stderr)
+		t.Errorf("%s, value %s, %d calls, error %+v, stderr %s; want 15 and 5 calls", res.Outcome, res.Value,
+			len(res.ToolCalls), res.Error, res.Stderr)
 	}
 }
 
@@ -54,7 +56,8 @@ func inetConnectFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	connects(t, "import socket; socket.create_connection(('127.0.0.1', "+strings.TrimPrefix(l.Addr().String(), "127.0.0.1:")+"), 5); print('connected')")
+	connects(t, "import socket; socket.create_connection(('127.0.0.1', "+strings.TrimPrefix(l.Addr().String(),
+		"127.0.0.1:")+"), 5); print('connected')")
 }
 
 // A socket of docker, of an agent of ssh or of a session bus would lead out.
@@ -157,7 +160,8 @@ func TestHiddenCannotBeRead(t *testing.T) {
 	if got := output(t, box, "cat", filepath.Join(home, "plain")); got != "plain" {
 		t.Errorf("with all to be read: %q", got)
 	}
-	for _, script := range []string{"cat .ssh/key", "ls .ssh", "stat .ssh/key", "cat .SSH/KEY", "cat /System/Volumes/Data" + home + "/.ssh/key"} {
+	for _, script := range []string{"cat .ssh/key", "ls .ssh", "stat .ssh/key", "cat .SSH/KEY",
+		"cat /System/Volumes/Data" + home + "/.ssh/key"} {
 		res := testbox.Run(t, box, "sh", "-c", "cd "+home+" && "+script)
 		if res.Outcome != engine.Exit || len(res.Stdout) > 0 {
 			t.Errorf("%s: %s, stdout %s, stderr %s", script, res.Outcome, res.Stdout, res.Stderr)
@@ -169,7 +173,8 @@ func hostEnvironment(t *testing.T) {
 	t.Setenv("TEGMEN_TEST_SECRET", "only-of-the-host")
 	needs(t, "python3")
 	eng := open(t, nil)
-	for name, script := range map[string]string{"sh": "env", "bash": "env", "python": "import os\nprint(dict(os.environ))"} {
+	for name, script := range map[string]string{"sh": "env", "bash": "env",
+		"python": "import os\nprint(dict(os.environ))"} {
 		res := code(t, eng, engine.Spec{}, name, script)
 		if res.Outcome != engine.OK || len(res.Stdout) == 0 || strings.Contains(string(res.Stdout), "only-of-the-host") {
 			t.Errorf("%s: %s, stdout %s", name, res.Outcome, res.Stdout)
@@ -181,7 +186,8 @@ func raisingLimits(t *testing.T) {
 	if standIn && os.Geteuid() == 0 {
 		t.Skip("root may raise what it likes, and is no guest on a Mac")
 	}
-	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Files: 100, CPUTime: 100 * time.Second, FileSize: engine.MiB}})
+	box := sandbox(t, engine.Spec{Keep: true,
+		Limits: engine.Limits{Files: 100, CPUTime: 100 * time.Second, FileSize: engine.MiB}})
 	for _, c := range []struct{ script, want string }{
 		{"ulimit -S -n; ulimit -H -n", "100 100"},
 		{"ulimit -S -t; ulimit -H -t", "100 101"},
@@ -206,7 +212,8 @@ func raisingLimits(t *testing.T) {
 func TestFileSize(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{FileSize: engine.MiB}})
 	for _, env := range [][]string{nil, {"POSIXLY_CORRECT=1"}} {
-		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c", "dd if=/dev/zero of=big bs=65536 count=64 2>/dev/null; wc -c <big")
+		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+			"dd if=/dev/zero of=big bs=65536 count=64 2>/dev/null; wc -c <big")
 		cmd.Env = env
 		res, err := cmd.Run()
 		if err != nil || strings.TrimSpace(string(res.Stdout)) != "1048576" {
@@ -218,14 +225,16 @@ func TestFileSize(t *testing.T) {
 func namesOfWorkspaces(t *testing.T) {
 	eng := open(t, nil)
 	for _, name := range []string{
-		"a:b", `q"uo'te`, "(allow default)", `")(allow default)("`, "two  spaces ", "k=v", "=", "-D", "Grüße", "日本語", `back\slash`, "new\nline", "a;b#c", "$HOME", "`id`", "*", "[x]", "%n",
+		"a:b", `q"uo'te`, "(allow default)", `")(allow default)("`, "two  spaces ", "k=v", "=", "-D", "Grüße", "日本語",
+		`back\slash`, "new\nline", "a;b#c", "$HOME", "`id`", "*", "[x]", "%n",
 	} {
 		ws := filepath.Join(dir(t), name)
 		if err := os.Mkdir(ws, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws}})
-		if got := output(t, box, "sh", "-c", `echo x >f && cat f && mkdir d && mv f d/g && printf %s "$(pwd -P)"`); got != "x\n"+ws {
+		if got := output(t, box, "sh", "-c",
+			`echo x >f && cat f && mkdir d && mv f d/g && printf %s "$(pwd -P)"`); got != "x\n"+ws {
 			t.Errorf("%q: got %q", name, got)
 		}
 		if text, err := os.ReadFile(filepath.Join(ws, "d", "g")); err != nil || string(text) != "x\n" {

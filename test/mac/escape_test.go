@@ -134,7 +134,8 @@ func newScene(t *testing.T) *scene {
 	}
 	must(os.MkdirAll(filepath.Join(s.ws, ".git", "hooks"), 0o755))
 	must(os.WriteFile(filepath.Join(s.ws, ".git", "config"), []byte("[core]\n"), 0o644))
-	for name, text := range map[string]string{"secret": "secret", "gone": "x", "own": "x", "prog": "#!/bin/sh\necho ESCAPED\n"} {
+	for name, text := range map[string]string{"secret": "secret", "gone": "x", "own": "x",
+		"prog": "#!/bin/sh\necho ESCAPED\n"} {
 		must(os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755))
 	}
 	sockets := dir(t) // apart, since the acts look whether HOST has changed
@@ -147,8 +148,10 @@ func newScene(t *testing.T) *scene {
 		"MARK=tegmen-test-" + strconv.Itoa(os.Getpid()), "HOST=" + s.dir, "USERHOME=" + home,
 		fmt.Sprintf("NODE=%d/%d", st.Dev, st.Ino), "AGENT=" + os.Getenv("SSH_AUTH_SOCK"),
 		"TTY=" + s.terminal(t), "PID=" + strconv.Itoa(s.victim(t)),
-		"TCP=" + listen(t, "tcp4", "127.0.0.1:0"), "TCP6=" + listen(t, "tcp6", "[::1]:0"), "UDP=" + packets(t, "udp4", "127.0.0.1:0"),
-		"SOCK=" + listen(t, "unix", filepath.Join(sockets, "s")), "DGRAM=" + packets(t, "unixgram", filepath.Join(sockets, "d")),
+		"TCP=" + listen(t, "tcp4", "127.0.0.1:0"), "TCP6=" + listen(t, "tcp6", "[::1]:0"), "UDP=" +
+			packets(t, "udp4", "127.0.0.1:0"),
+		"SOCK=" + listen(t, "unix", filepath.Join(sockets, "s")), "DGRAM=" +
+			packets(t, "unixgram", filepath.Join(sockets, "d")),
 	}
 	return s
 }
@@ -232,7 +235,8 @@ func end(a net.Addr) string {
 }
 
 // begun shows that an act was tried at all.
-var begun = map[string]string{"sh": "echo BEGUN\n", "python3": "import ctypes, os, socket, sys\nfrom os import environ as env\nprint('BEGUN', flush=True)\n"}
+var begun = map[string]string{"sh": "echo BEGUN\n",
+	"python3": "import ctypes, os, socket, sys\nfrom os import environ as env\nprint('BEGUN', flush=True)\n"}
 
 func (s *scene) outside(t *testing.T, shell, script string) string {
 	t.Helper()

@@ -56,10 +56,12 @@ func TestSandboxExecFails(t *testing.T) {
 		unsupported  bool
 		says         string
 	}{
-		{"invalid profile", "echo 'sandbox-exec: <input string>:3:0: invalid profile' >&2; exit 65", false, "invalid profile"},
+		{"invalid profile", "echo 'sandbox-exec: <input string>:3:0: invalid profile' >&2; exit 65", false,
+			"invalid profile"},
 		{"nested", "echo 'sandbox-exec: sandbox_apply: Operation not permitted' >&2; exit 71", true, "nest"},
 		{"usage", "echo 'Usage: sandbox-exec [options] command [args]' >&2; exit 64", false, "Usage"},
-		{"exec refused", "echo 'sandbox-exec: execvp() of /bin/bash failed: Operation not permitted' >&2; exit 71", false, "execvp"},
+		{"exec refused", "echo 'sandbox-exec: execvp() of /bin/bash failed: Operation not permitted' >&2; exit 71", false,
+			"execvp"},
 		{"killed", "echo 'about to' >&2; kill -9 $$", false, "about to"},
 		{"says nothing", "exit 71", false, ""},
 		{"killed at once", "kill -9 $$", false, ""},
@@ -75,7 +77,8 @@ func TestSandboxExecFails(t *testing.T) {
 			witness := filepath.Join(box.Plan().Dir, "ran")
 			for how, attempt := range attempts {
 				res, err := attempt(box.CommandContext(testbox.Within(t, limit), "touch", witness))
-				if err == nil || res != nil || errors.Is(err, engine.ErrUnsupported) != c.unsupported || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
+				if err == nil || res != nil || errors.Is(err, engine.ErrUnsupported) != c.unsupported ||
+					!strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
 					t.Errorf("%s: %+v, %v; want an error with %q", how, res, err, c.says)
 				}
 			}

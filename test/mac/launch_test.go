@@ -29,7 +29,9 @@ func TestCommandLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	box := start(t, open(t, rec.host), engine.Spec{Keep: true, FS: engine.FS{Workspace: ws, Mounts: []engine.Mount{{Type: engine.MountBind, Source: data, Target: data, ReadOnly: true}}}})
+	box := start(t, open(t, rec.host), engine.Spec{Keep: true,
+		FS: engine.FS{Workspace: ws, Mounts: []engine.Mount{{Type: engine.MountBind, Source: data, Target: data,
+			ReadOnly: true}}}})
 	testbox.Run(t, box, "echo", "an argument")
 	argv := rec.argv(t)
 	if len(argv) < 3 || argv[0] != "-p" || !strings.HasPrefix(argv[1], "(version 1)") {
@@ -68,7 +70,8 @@ func TestCommandLine(t *testing.T) {
 		t.Fatalf("then comes %.100q, want %q", rest, want)
 	}
 	tail := rest[5:] // the script's name, env(1) and what it is not to pass on
-	if n := len(tail); tail[0] != "bash" || tail[1] != "/usr/bin/env" || !strings.HasSuffix(tail[n-2], "/echo") || tail[n-1] != "an argument" {
+	if n := len(tail); tail[0] != "bash" || tail[1] != "/usr/bin/env" || !strings.HasSuffix(tail[n-2], "/echo") ||
+		tail[n-1] != "an argument" {
 		t.Errorf("and at last %q", tail)
 	}
 	for _, path := range []string{private, ws, data, filepath.Dir(ws), "allow default)(", "data=1"} {
@@ -163,7 +166,8 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("TEGMEN_TEST_LEAK", "x")
 	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true, Env: []string{"A=of the sandbox", "SPEC=1"}})
 	own := []string{
-		"A=b=c", "EMPTY=", "SPACE= two  words ", "NEWLINE=a\nb", "QUOTE='\"$(id)`id`", "UNI=Grüße", "PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin",
+		"A=b=c", "EMPTY=", "SPACE= two  words ", "NEWLINE=a\n" +
+			"b", "QUOTE='\"$(id)`id`", "UNI=Grüße", "PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin",
 		"BASH_ENV=/nonesuch", "ENV=/nonesuch", "CDPATH=/", "with-dash=1", "with.dot=1",
 	}
 	got, want := environment(t, box, own), make(map[string]string)
@@ -189,8 +193,10 @@ func TestEnvironmentOfShells(t *testing.T) {
 	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true})
 	for _, kv := range []string{
 		"PWD=/p", "OLDPWD=/o", "SHLVL=7", "SHELLOPTS=xtrace", "BASHOPTS=extdebug", "IFS=x", "PS4=$(id)", "POSIXLY_CORRECT=1",
-		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0", "BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",
-		"REPLY=r", "OPTERR=0", "LINENO=5", "RANDOM=5", "SECONDS=5", "BASHPID=5", "GLOBIGNORE=*", "LD_LIBRARY_PATH=/nonesuch", "LC_ALL=" + strings.Repeat("x", 5000),
+		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0",
+		"BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",
+		"REPLY=r", "OPTERR=0", "LINENO=5", "RANDOM=5", "SECONDS=5", "BASHPID=5", "GLOBIGNORE=*", "LD_LIBRARY_PATH=/nonesuch",
+		"LC_ALL=" + strings.Repeat("x", 5000),
 	} {
 		name, value, _ := strings.Cut(kv, "=")
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +210,8 @@ func TestEnvironmentOfShells(t *testing.T) {
 func TestArguments(t *testing.T) {
 	needs(t, "python3")
 	args := []string{
-		"", " ", "two words", "'", `"`, `\`, `\n`, "a\nb", "\n", "\t", "-", "--", "-p", "-D", "-Dx=y", "$HOME", "$(id)", "`id`", "*", "?", "~", "!x", "#", ";", "&", "|",
+		"", " ", "two words", "'", `"`, `\`, `\n`, "a\n" +
+			"b", "\n", "\t", "-", "--", "-p", "-D", "-Dx=y", "$HOME", "$(id)", "`id`", "*", "?", "~", "!x", "#", ";", "&", "|",
 		">x", "a=b", "Grüße", "日本語", "\x01", "\xff\xfe", "%s", "(allow default)", strings.Repeat("x", 100_000), "",
 	}
 	box := sandbox(t, engine.Spec{})
@@ -243,7 +250,8 @@ func TestNamesOfPrograms(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
-	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254, 255} {
+	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254,
+		255} {
 		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
 		want := engine.Exit
 		if code == 0 {
@@ -253,7 +261,8 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("exit %d: %s %d, signal %d, stderr %s", code, res.Outcome, res.ExitCode, res.Signal, res.Stderr)
 		}
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL,
+		syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
 		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
 		if res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %s, signal %s, code %d", sig, res.Outcome, res.Signal, res.ExitCode)

@@ -81,7 +81,8 @@ func TestKeepWithSeveralCommands(t *testing.T) {
 	const n = 6
 	results := make(chan string, n)
 	for i := range n {
-		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c", fmt.Sprintf(": >up%d; until [ -e up%d ]; do sleep 0.02; done; echo %d; exit %d", i, (i+1)%n, i, i))
+		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+			fmt.Sprintf(": >up%d; until [ -e up%d ]; do sleep 0.02; done; echo %d; exit %d", i, (i+1)%n, i, i))
 		go func() {
 			res, err := cmd.Run()
 			switch {
@@ -109,7 +110,8 @@ func TestCancelOfOneLeavesTheOther(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	mark := testbox.Marker(31)
 	one := box.CommandContext(ctx, "sh", "-c", "sleep "+mark+" & : >one; wait")
-	other := box.CommandContext(testbox.Within(t, limit), "sh", "-c", ": >other; until [ -e end ]; do sleep 0.02; done; echo done")
+	other := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+		": >other; until [ -e end ]; do sleep 0.02; done; echo done")
 	for _, cmd := range []*engine.Cmd{one, other} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -174,9 +176,12 @@ func TestTooManyProcesses(t *testing.T) {
 
 func TestOutputIsBounded(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Output: 1000, Discard: 4 * engine.MiB}})
-	res := testbox.Run(t, box, "sh", "-c", "dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
-	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 || res.TruncatedStderr {
-		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout), res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
+	res := testbox.Run(t, box, "sh", "-c",
+		"dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
+	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 ||
+		res.TruncatedStderr {
+		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout),
+			res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
 	}
 	if res := testbox.Run(t, box, "cat", "/dev/zero"); res.Outcome != engine.Output || len(res.Stdout) != 1000 {
 		t.Errorf("endless: %s, %d bytes; want output, 1000", res.Outcome, len(res.Stdout))
@@ -215,15 +220,19 @@ func TestTerminal(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(string(res.Stdout)), " ")
 	}
-	if got, want := run(nil, "for i in 0 1 2; do [ -t $i ] || echo $i is none; done; tty; stty size; : </dev/tty && echo own; echo $TERM"), "33 77 own xterm-256color"; !strings.HasPrefix(got, "/dev/") || !strings.HasSuffix(got, want) {
+	if got, want := run(nil, "for i in 0 1 2; do [ -t $i ] || echo $i is none; done; tty; stty size; : </dev/tty && "+
+		"echo own; echo $TERM"), "33 77 own xterm-256color"; !strings.HasPrefix(got, "/dev/") ||
+		!strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a terminal and %q", got, want)
 	}
-	if got := run(strings.NewReader("typed\n"), "stty -echo; read -r x; echo got $x"); !strings.HasSuffix(got, "got typed") {
+	if got := run(strings.NewReader("typed\n"), "stty -echo; read -r x; echo got $x"); !strings.HasSuffix(got,
+		"got typed") {
 		t.Errorf("reading it: %q", got)
 	}
 
 	var out strings.Builder
-	cmd := box.CommandContext(testbox.Within(t, limit), "bash", "-c", "trap 'stty size; exit' WINCH; : >up; while :; do sleep 0.02; done")
+	cmd := box.CommandContext(testbox.Within(t, limit), "bash", "-c",
+		"trap 'stty size; exit' WINCH; : >up; while :; do sleep 0.02; done")
 	cmd.TTY, cmd.Stdout = &engine.WindowSize{Rows: 1, Cols: 2}, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -303,7 +312,8 @@ func TestSignals(t *testing.T) {
 		if err := cmd.Signal(sig); err != nil {
 			t.Error(err)
 		}
-		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig ||
+			res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %+v, %v", sig, res, err)
 		}
 		if err := cmd.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
@@ -360,7 +370,8 @@ func TestStoppedLauncher(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	mark := testbox.Marker(77)
 	sh(t, box, "echo "+mark+" >mark") // not among arguments, where pkill would find the shell
-	stopper := box.CommandContext(testbox.Within(t, limit), "sh", "-c", `read -r m <mark; while :; do pkill -STOP -f "$m"; done`)
+	stopper := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+		`read -r m <mark; while :; do pkill -STOP -f "$m"; done`)
 	if err := stopper.Start(); err != nil {
 		t.Fatal(err)
 	}

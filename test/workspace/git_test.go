@@ -19,7 +19,8 @@ func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	testenv.Need(t, testenv.Program("git"))
 	global := filepath.Join(t.TempDir(), "gitconfig")
-	if err := os.WriteFile(global, []byte("[user]\nname = host\nemail = h@example.org\n[safe]\ndirectory = *\n[protocol \"file\"]\nallow = always\n"), 0o644); err != nil {
+	if err := os.WriteFile(global, []byte("[user]\nname = host\nemail = h@example.org\n[safe]\ndirectory = *\n"+
+		"[protocol \"file\"]\nallow = always\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -62,9 +63,11 @@ func repository(t testing.TB) string {
 func commitInside(t *testing.T, ws string) {
 	t.Helper()
 	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}, Env: []string{
-		"GIT_AUTHOR_NAME=guest", "GIT_AUTHOR_EMAIL=g@example.org", "GIT_COMMITTER_NAME=guest", "GIT_COMMITTER_EMAIL=g@example.org",
+		"GIT_AUTHOR_NAME=guest", "GIT_AUTHOR_EMAIL=g@example.org", "GIT_COMMITTER_NAME=guest",
+		"GIT_COMMITTER_EMAIL=g@example.org",
 	}})
-	if got := testbox.Output(t, box, "echo text >file && git add -A && git commit -qm inside && git branch other && git fsck && git status --short && git log -1 --format=%s"); got != "inside" {
+	if got := testbox.Output(t, box, "echo text >file && git add -A && git commit -qm inside && git branch other && "+
+		"git fsck && git status --short && git log -1 --format=%s"); got != "inside" {
 		t.Errorf("inside: %s", got)
 	}
 	// The host's git is at home there at the same time.
@@ -90,7 +93,8 @@ func TestCommitsInside(t *testing.T) {
 		before := listing(t, ws+"/.git/hooks")
 		commitInside(t, ws)
 		nothingMore(t, ws+"/.git/hooks", before, 0)
-		testbox.Output(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}), "git gc -q && git worktree list && git stash list")
+		testbox.Output(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}),
+			"git gc -q && git worktree list && git stash list")
 	})
 	t.Run("linked worktree", func(t *testing.T) {
 		main := repository(t)
@@ -118,11 +122,14 @@ func TestCommitsInside(t *testing.T) {
 		git(t, ws, "commit", "-qam", "submodule")
 		handOver(t, ws)
 		commitInside(t, ws)
-		env := "cd sub && echo x >f && git add f && GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=b git commit -qm inside"
-		if res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}), "sh", "-c", env); res.Outcome == engine.OK {
+		env := "cd sub && echo x >f && git add f && " +
+			"GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=b git commit -qm inside"
+		if res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}), "sh", "-c",
+			env); res.Outcome == engine.OK {
 			t.Error("a submodule's repository is writable")
 		}
-		testbox.Output(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, AllowWrite: []string{".git/modules"}}}), env)
+		testbox.Output(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws,
+			AllowWrite: []string{".git/modules"}}}), env)
 	})
 	t.Run("in a repository", func(t *testing.T) {
 		// The empty .git that stands for a missing one does not hide that of

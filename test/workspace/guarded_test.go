@@ -111,14 +111,16 @@ func TestProtectedFromGuests(t *testing.T) {
 func TestProtectedByEveryName(t *testing.T) {
 	ws := repository(t)
 	link := filepath.Join(testenv.Dir(t), "link")
-	if err := errors.Join(os.Symlink(ws, link), os.MkdirAll(ws+"/.github/workflows", 0o755), os.WriteFile(ws+"/.profile", nil, 0o644)); err != nil {
+	if err := errors.Join(os.Symlink(ws, link), os.MkdirAll(ws+"/.github/workflows", 0o755),
+		os.WriteFile(ws+"/.profile", nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	handOver(t, ws)
 	before := listing(t, ws)
 	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: link}})
 	for _, dir := range []string{ws, link} {
-		for _, name := range []string{".github/workflows/x", ".github/actions/x", ".vscode/x", ".git/hooks/x", ".git/modules/x", ".bashrc/x", ".profile"} {
+		for _, name := range []string{".github/workflows/x", ".github/actions/x", ".vscode/x", ".git/hooks/x",
+			".git/modules/x", ".bashrc/x", ".profile"} {
 			res := testbox.Run(t, box, "sh", "-c", "echo x >"+dir+"/"+name)
 			if !strings.Contains(string(res.Stderr), "Read-only file system") {
 				t.Errorf("%s/%s: %s, %s", dir, name, res.Outcome, res.Stderr)

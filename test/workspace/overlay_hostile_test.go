@@ -40,11 +40,14 @@ func TestOverlayProtects(t *testing.T) {
 		host, guest, allow string
 		paths              []string
 	}{
-		{"", "mkdir -p .git/hooks; echo x >.git/hooks/pre-commit", ".git", []string{".git", ".git/hooks", ".git/hooks/pre-commit"}},
-		{"git init -q", "echo x >.git/hooks/pre-commit; echo y >>.git/config; echo z >.git/description", ".git", []string{".git/config", ".git/hooks/pre-commit"}},
+		{"", "mkdir -p .git/hooks; echo x >.git/hooks/pre-commit", ".git",
+			[]string{".git", ".git/hooks", ".git/hooks/pre-commit"}},
+		{"git init -q", "echo x >.git/hooks/pre-commit; echo y >>.git/config; echo z >.git/description", ".git",
+			[]string{".git/config", ".git/hooks/pre-commit"}},
 		{"git init -q", "git config core.fsmonitor x", ".git/config", []string{".git/config"}},
 		{"git init -q; rm -rf .git/hooks", "mkdir -p /tmp/h; ln -s /tmp/h .git/hooks", ".git/hooks", []string{".git/hooks"}},
-		{"mkdir .github", "mkdir -p .github/workflows; touch .github/workflows/x", ".github/workflows", []string{".github/workflows", ".github/workflows/x"}},
+		{"mkdir .github", "mkdir -p .github/workflows; touch .github/workflows/x", ".github/workflows",
+			[]string{".github/workflows", ".github/workflows/x"}},
 		{"mkdir .github", "rmdir .github; ln -s d .github", ".", []string{".github"}},
 		{"", "touch .npmrc; echo >.NPMRC; mkdir -p .VSCode", ".", []string{".NPMRC", ".VSCode", ".npmrc"}},
 		{"mkdir .vscode; touch .vscode/x", "rm -r .vscode", ".vscode", []string{".vscode", ".vscode/x"}},
@@ -224,13 +227,15 @@ func TestOverlayLinksAreNotFollowed(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/swap", unix.RENAME_EXCHANGE) // it may have been removed
+				// it may have been removed
+				_ = unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/swap", unix.RENAME_EXCHANGE)
 			}
 		}
 	}()
 	committed, failed := 0, 0
 	for i := range 60 {
-		testbox.Output(t, box, "rm -rf d; mkdir -p d/sub; echo "+strings.Repeat("x", i)+" | tee d/y d/sub/x d/new >d/sub/new; chmod 700 d/sub; ln -sf / d/link")
+		testbox.Output(t, box, "rm -rf d; mkdir -p d/sub; echo "+strings.Repeat("x",
+			i)+" | tee d/y d/sub/x d/new >d/sub/new; chmod 700 d/sub; ln -sf / d/link")
 		if _, err := box.Commit(context.Background(), workspace.CommitOptions{Force: true}); err != nil {
 			failed++
 		} else {
@@ -274,7 +279,9 @@ for path in ("d", "a"):
 		s := overlaid(t)
 		box := testbox.Sandbox(t, s)
 		deeper := func(times, from string) {
-			if res := testbox.Run(t, box, "python3", "-c", "import os\nos.chdir('"+from+"')\nfor i in range("+times+"): os.mkdir('x'); os.chdir('x')"); res.Outcome != engine.OK {
+			if res := testbox.Run(t, box, "python3", "-c",
+				"import os\nos.chdir('"+from+"')\n"+
+					"for i in range("+times+"): os.mkdir('x'); os.chdir('x')"); res.Outcome != engine.OK {
 				t.Fatalf("%+v", res)
 			}
 		}
@@ -322,7 +329,8 @@ for path in ("d", "a"):
 			t.Errorf("it takes %s KiB", got[0])
 		}
 		testbox.Output(t, box, "head -c 500000 /dev/zero | tr '\\0' x >m; for i in 1 2 3 4 5; do ln m m$i; done")
-		if _, err := box.Commit(context.Background(), workspace.CommitOptions{}); err == nil || !strings.Contains(err.Error(), "hard links") {
+		if _, err := box.Commit(context.Background(), workspace.CommitOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "hard links") {
 			t.Errorf("%v", err)
 		}
 		testbox.Output(t, box, "rm m2 m3 m4 m5")
@@ -336,7 +344,8 @@ for path in ("d", "a"):
 		box := testbox.Sandbox(t, s)
 		testbox.Output(t, box, "cp /bin/true t; chmod 6755 t; mkdir x; chmod 3777 x")
 		commit(t, box)
-		if got := script(t, s.FS.Workspace, "stat -c %a t x; stat -c %U t"); !strings.HasPrefix(got, "755\n777\n") || os.Geteuid() == 0 && got != "755\n777\nnobody\n" {
+		if got := script(t, s.FS.Workspace, "stat -c %a t x; stat -c %U t"); !strings.HasPrefix(got, "755\n777\n") ||
+			os.Geteuid() == 0 && got != "755\n777\nnobody\n" {
 			t.Error(got)
 		}
 	})

@@ -114,16 +114,25 @@ func TestOverlayChanges(t *testing.T) {
 		{"a mode", "chmod 640 a", []string{"a modified file 2 640 was file 2 644"}},
 		{"a mode of a directory", "chmod 700 d", []string{"d modified dir 0 700 was dir 0 755"}},
 		{"removed", "rm a", []string{"a deleted file 2 644"}},
-		{"a directory removed", "rm -r d", []string{"d deleted dir 0 755", "d/sub deleted dir 0 755", "d/sub/x deleted file 2 644", "d/y deleted file 2 644"}},
-		{"a directory made again", "rm -r d; mkdir d; echo y >d/y", []string{"d/sub deleted dir 0 755", "d/sub/x deleted file 2 644"}},
-		{"moved", "mv a c; mv d f", []string{"a deleted file 2 644", "c created file 2 644", "d deleted dir 0 755", "d/sub deleted dir 0 755", "d/sub/x deleted file 2 644", "d/y deleted file 2 644",
+		{"a directory removed", "rm -r d", []string{"d deleted dir 0 755", "d/sub deleted dir 0 755",
+			"d/sub/x deleted file 2 644", "d/y deleted file 2 644"}},
+		{"a directory made again", "rm -r d; mkdir d; echo y >d/y",
+			[]string{"d/sub deleted dir 0 755", "d/sub/x deleted file 2 644"}},
+		{"moved", "mv a c; mv d f", []string{"a deleted file 2 644", "c created file 2 644", "d deleted dir 0 755",
+			"d/sub deleted dir 0 755", "d/sub/x deleted file 2 644", "d/y deleted file 2 644",
 			"f created dir 0 755", "f/sub created dir 0 755", "f/sub/x created file 2 644", "f/y created file 2 644"}},
-		{"a file for a directory", "rm -r d; echo d >d", []string{"d modified file 2 644 was dir 0 755", "d/sub deleted dir 0 755", "d/sub/x deleted file 2 644", "d/y deleted file 2 644"}},
-		{"a directory for a file", "rm a; mkdir a; ln -s / a/root", []string{"a modified dir 0 755 was file 2 644", "a/root created symlink 1 777"}},
+		{"a file for a directory", "rm -r d; echo d >d",
+			[]string{"d modified file 2 644 was dir 0 755", "d/sub deleted dir 0 755", "d/sub/x deleted file 2 644",
+				"d/y deleted file 2 644"}},
+		{"a directory for a file", "rm a; mkdir a; ln -s / a/root",
+			[]string{"a modified dir 0 755 was file 2 644", "a/root created symlink 1 777"}},
 		{"a link", "ln -sfn b l", []string{"l modified symlink 1 777 was symlink 1 777"}},
-		{"kept from its owner", "mkdir -p z/z; echo z >z/z/z; chmod 0 z/z/z z/z z", []string{"z created dir 0 0", "z/z created dir 0 0", "z/z/z created file 2 0"}},
-		{"odd names", "touch \"$(printf 'x\\ny')\" .wh.a; mkdir .wh..wh..opq", []string{".wh..wh..opq created dir 0 755", ".wh.a created file 0 644", "x\ny created file 0 644"}},
-		{"others", "mkfifo p; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", []string{"p created fifo 0 644", "s created socket 0 755"}},
+		{"kept from its owner", "mkdir -p z/z; echo z >z/z/z; chmod 0 z/z/z z/z z",
+			[]string{"z created dir 0 0", "z/z created dir 0 0", "z/z/z created file 2 0"}},
+		{"odd names", "touch \"$(printf 'x\\ny')\" .wh.a; mkdir .wh..wh..opq",
+			[]string{".wh..wh..opq created dir 0 755", ".wh.a created file 0 644", "x\ny created file 0 644"}},
+		{"others", "mkfifo p; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'",
+			[]string{"p created fifo 0 644", "s created socket 0 755"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bothUppers(t, func(t *testing.T, s engine.Spec) {
@@ -197,8 +206,10 @@ func TestOverlayQuota(t *testing.T) {
 	s.Limits.Workspace, s.Limits.TmpFiles = 2*engine.MiB, 100
 	before := script(t, s.FS.Workspace, everything)
 	box := testbox.Sandbox(t, s)
-	for _, c := range []string{"head -c 3000000 /dev/zero >n", "cp a /tmp/x; for i in $(seq 200); do : >f$i || exit 1; done", "head -c 3000000 /dev/zero >>a"} {
-		if res := testbox.Run(t, box, "sh", "-c", c); res.Outcome != engine.Exit || !strings.Contains(string(res.Stderr), "No space left on device") {
+	for _, c := range []string{"head -c 3000000 /dev/zero >n",
+		"cp a /tmp/x; for i in $(seq 200); do : >f$i || exit 1; done", "head -c 3000000 /dev/zero >>a"} {
+		if res := testbox.Run(t, box, "sh", "-c", c); res.Outcome != engine.Exit ||
+			!strings.Contains(string(res.Stderr), "No space left on device") {
 			t.Errorf("%s: %+v", c, res)
 		}
 	}
@@ -231,7 +242,8 @@ func TestOverlayInAnotherRoot(t *testing.T) {
 	root := testenv.Dir(t)
 	script(t, root, "mkdir -p bin proc dev tmp; cp /bin/busybox bin/sh")
 	s.FS.Root, s.FS.Overlay = root, true
-	s.FS.Mounts = []engine.Mount{testbox.Bind("/etc/ssl/certs", s.FS.Workspace+"/e"), {Type: engine.MountTmpfs, Target: s.FS.Workspace + "/d"}}
+	s.FS.Mounts = []engine.Mount{testbox.Bind("/etc/ssl/certs", s.FS.Workspace+"/e"),
+		{Type: engine.MountTmpfs, Target: s.FS.Workspace + "/d"}}
 	box := testbox.Sandbox(t, s)
 	testbox.Output(t, box, "echo 1 >n; echo 2 >d/n; ! echo 3 >e/n")
 	if got := changes(t, box); len(got) != 1 || got[0] != "n created file 2 644" {
@@ -253,7 +265,8 @@ func TestOverlayDaemonsAreOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := errors.Join(unix.Mkfifo(s.FS.Workspace+"/pipe", 0o666), os.Chmod(s.FS.Workspace+"/sock", 0o777)); err != nil {
+	if err := errors.Join(unix.Mkfifo(s.FS.Workspace+"/pipe", 0o666),
+		os.Chmod(s.FS.Workspace+"/sock", 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	owned(t, s.FS.Workspace)
@@ -268,7 +281,8 @@ try: socket.socket(socket.AF_UNIX).connect("sock"); print("connected")
 except OSError as e: print(e.strerror)
 try: os.open("pipe", os.O_WRONLY | os.O_NONBLOCK); print("opened")
 except OSError as e: print(e.strerror)`
-	if res := testbox.Run(t, testbox.Sandbox(t, s), "python3", "-c", try); string(res.Stdout) != "Connection refused\nNo such device or address\n" {
+	if res := testbox.Run(t, testbox.Sandbox(t, s), "python3", "-c",
+		try); string(res.Stdout) != "Connection refused\nNo such device or address\n" {
 		t.Errorf("%+v", res)
 	}
 }
@@ -336,7 +350,8 @@ func TestOverlayDiscard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.Rename(s.FS.Workspace, s.FS.Workspace+"-"), os.Mkdir(s.FS.Workspace, 0o755), os.RemoveAll(s.FS.Workspace+"-")); err != nil {
+		if err := errors.Join(os.Rename(s.FS.Workspace, s.FS.Workspace+"-"), os.Mkdir(s.FS.Workspace, 0o755),
+			os.RemoveAll(s.FS.Workspace+"-")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := testbox.Open(t).StartPlan(context.Background(), plan); !errors.Is(err, engine.ErrChanged) {

@@ -116,7 +116,8 @@ func TestNoPlaceholdersAfterwards(t *testing.T) {
 		nothingMore(t, ws, before, 0)
 	})
 	t.Run("left by another", func(t *testing.T) {
-		if err := errors.Join(os.Mkdir(ws+"/.vscode", 0), os.Chmod(ws+"/.vscode", 0o555|os.ModeSticky), os.Mkdir(ws+"/.tegmen", 0), os.Chmod(ws+"/.tegmen", 0o555|os.ModeSticky)); err != nil {
+		if err := errors.Join(os.Mkdir(ws+"/.vscode", 0), os.Chmod(ws+"/.vscode", 0o555|os.ModeSticky),
+			os.Mkdir(ws+"/.tegmen", 0), os.Chmod(ws+"/.tegmen", 0o555|os.ModeSticky)); err != nil {
 			t.Fatal(err)
 		}
 		if err := testbox.Start(t, eng, spec).Close(); err != nil {
@@ -132,7 +133,8 @@ func TestUnwritableWorkspace(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("another's", func(t *testing.T) {
 		testenv.Need(t, testenv.User, testenv.File("/srv"))
-		if res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: "/srv"}}), "mkdir", "/srv/.vscode"); res.Outcome != engine.Exit {
+		if res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: "/srv"}}), "mkdir",
+			"/srv/.vscode"); res.Outcome != engine.Exit {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -143,7 +145,8 @@ func TestUnwritableWorkspace(t *testing.T) {
 			if err := os.Chmod(dir, 0o555); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "make it writable") {
+			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); !errors.Is(err,
+				fs.ErrPermission) || !strings.Contains(err.Error(), "make it writable") {
 				t.Errorf("%s: %v", dir, err)
 			}
 			if err := os.Chmod(dir, 0o755); err != nil {
@@ -160,7 +163,8 @@ func TestUnwritableWorkspace(t *testing.T) {
 			if err := trap(ws + "/.tegmen"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); err == nil || !strings.Contains(err.Error(), ws+"/.tegmen") {
+			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); err == nil ||
+				!strings.Contains(err.Error(), ws+"/.tegmen") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -172,7 +176,8 @@ func TestPlaceholdersThatHaveBecomeReal(t *testing.T) {
 	ws := repository(t)
 	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})
 	for _, name := range []string{".git/config.worktree", ".git/commondir"} {
-		if err := errors.Join(os.WriteFile(ws+"/new", []byte(".\n"), 0o644), os.Rename(ws+"/new", filepath.Join(ws, name))); err != nil {
+		if err := errors.Join(os.WriteFile(ws+"/new", []byte(".\n"), 0o644),
+			os.Rename(ws+"/new", filepath.Join(ws, name))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,10 +198,12 @@ func TestTwoShareAWorkspace(t *testing.T) {
 	ws := repository(t)
 	before := listing(t, ws)
 	for _, firstEndsFirst := range []bool{true, false} {
-		boxes := []*engine.Sandbox{testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}), testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})}
+		boxes := []*engine.Sandbox{testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}),
+			testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})}
 		// Nor can a guest make the other's end, or a third's start, wait.
 		for _, box := range boxes {
-			testbox.Output(t, box, "flock -n .tegmen true; exec 9<.tegmen; flock -x 9; exec 8<.vscode; flock -x -n 8 || true; setsid sleep 1000 >/dev/null 2>&1 & echo")
+			testbox.Output(t, box, "flock -n .tegmen true; exec 9<.tegmen; flock -x 9; exec 8<.vscode; flock -x -n 8 || "+
+				"true; setsid sleep 1000 >/dev/null 2>&1 & echo")
 		}
 		if !firstEndsFirst {
 			slices.Reverse(boxes)
@@ -227,7 +234,8 @@ func TestManyShareAWorkspace(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				res, err := box.Command("sh", "-c", "for f in .vscode/x .git/hooks/x .github/x .git/modules/x; do touch $f && echo made $f; done; mkdir .claude && echo made; true").Run()
+				res, err := box.Command("sh", "-c", "for f in .vscode/x .git/hooks/x .github/x .git/modules/x; do touch $f && "+
+					"echo made $f; done; mkdir .claude && echo made; true").Run()
 				if err != nil || len(res.Stdout) > 0 {
 					t.Errorf("%v, %s", err, res.Stdout)
 				}
