@@ -19,7 +19,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// hands are the tools of a new sandbox, the default one if spec is zero.
+// hands returns the tools of a new sandbox, the default one if spec is zero.
 func hands(t testing.TB, spec engine.Spec, o agent.Options) (*engine.Sandbox, *agent.Tools) {
 	t.Helper()
 	return handsAt(t, testbox.Namespaces, spec, o)
@@ -44,7 +44,7 @@ func toolsOf(t testing.TB, box *engine.Sandbox, o agent.Options) *agent.Tools {
 	return tools
 }
 
-// say is what a tool answers.
+// say returns the answer of a tool.
 func say[In any](t testing.TB, tool func(context.Context, In) (string, error), in In) string {
 	t.Helper()
 	text, err := tool(testbox.Within(t, time.Minute), in)
@@ -54,7 +54,7 @@ func say[In any](t testing.TB, tool func(context.Context, In) (string, error), i
 	return text
 }
 
-// fails wants an error that says something.
+// fails checks that a tool fails with an error that contains want.
 func fails[In any](t testing.TB, tool func(context.Context, In) (string, error), in In, want string) error {
 	t.Helper()
 	text, err := tool(testbox.Within(t, time.Minute), in)
@@ -104,7 +104,7 @@ func TestShellTool(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := say(t, tools.Shell, c.in)
 			if c.want == "" {
-				// Which of two outputs comes first is not said.
+				// The order of the two outputs is not defined.
 				if !strings.Contains(got, "begun") || !strings.Contains(got, "[stderr]\nodd\n") ||
 					!strings.HasSuffix(got, "\n[timeout after 2s]") {
 					t.Errorf("got %q", got)

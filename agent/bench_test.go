@@ -13,7 +13,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// What a call of each tool costs, beside a command that does nothing.
+// BenchmarkTools measures a call of each tool, beside a command that does nothing.
 func BenchmarkTools(b *testing.B) {
 	box := testbox.Start(b, testbox.Open(b), engine.Spec{Keep: true})
 	tools := toolsOf(b, box, agent.Options{})

@@ -56,8 +56,7 @@ func TestShells(t *testing.T) {
 	})
 }
 
-// busyboxRoot is a root file system of busybox alone, with links for what it is to
-// be called as.
+// busyboxRoot makes a root file system of busybox alone, with links for the applets.
 func busyboxRoot(t testing.TB, applets ...string) string {
 	t.Helper()
 	testenv.Need(t, testenv.Program("busybox"))

@@ -12,7 +12,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// What a checker refuses does not begin to run; without one, it does.
+// Code that a checker refuses does not run. Without a checker it does.
 func TestCheckedCode(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	for _, c := range []struct {

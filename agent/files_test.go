@@ -19,9 +19,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// everywhere runs a test on each kind of file tree that the tools promise to
-// work in: read-only roots, where only a private or a given directory is
-// writable.
+// everywhere runs a test on each kind of file tree that the tools support: roots that are read-only but for a private
+// or a given directory.
 func everywhere(t *testing.T, test func(t *testing.T, tools *agent.Tools)) {
 	t.Run("private workspace", func(t *testing.T) {
 		_, tools := hands(t, engine.Spec{}, agent.Options{})

@@ -97,8 +97,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// shimmed are tools of a sandbox with a file x, in which some programs are a
-// script.
+// shimmed returns the tools of a sandbox with a file x, in which a script stands in for some programs.
 func shimmed(t *testing.T, o agent.Options, script string, programs ...string) *agent.Tools {
 	t.Helper()
 	dir := testenv.Dir(t)
@@ -115,8 +114,8 @@ func shimmed(t *testing.T, o agent.Options, script string, programs ...string) *
 	return tools
 }
 
-// A guest may do what it likes to the files while a tool works on them; what
-// the tools use is a program of its file tree, which may lie or hang.
+// A guest may do what it likes to the files while a tool works on them. The tools use programs of its file tree, which
+// may lie or hang.
 func TestHostileFiles(t *testing.T) {
 	testenv.Long(t)
 	quick := agent.Options{FileTimeout: 2 * time.Second}
@@ -153,14 +152,14 @@ func TestHostileFiles(t *testing.T) {
 		if b, err := os.ReadFile(outside + "/secret"); err != nil || string(b) != "of the host" {
 			t.Errorf("%q, %v", b, err)
 		}
-		// Inside, a link stays and what it leads to is written.
+		// Inside, writing to a link keeps the link and writes its target.
 		same(t, say(t, tools.WriteFile, agent.WriteInput{Path: "f", Content: "y\n"}),
 			"Wrote 2 bytes to f\n@@ -1 +1 @@\n-x\n+y")
 		say(t, tools.WriteFile, agent.WriteInput{Path: "n", Content: "new"})
 		same(t, say(t, tools.Shell, agent.ShellInput{Command: "readlink f n; cat sub/f sub/new"}), "sub/f\nsub/new\ny\nnew")
 	})
 	t.Run("axio: what is swapped for a FIFO ends at the timeout", func(t *testing.T) {
-		// What a test has seen is a FIFO when it is opened.
+		// A file that the shell has tested is a FIFO when it is opened.
 		tools := shimmed(t, quick, "mkfifo /tmp/fifo 2>/dev/null; exec cat /tmp/fifo", "head", "stat")
 		fails(t, tools.ReadFile, agent.ReadInput{Path: "x"}, "no end of it after 2 s")
 		fails(t, tools.ListFiles, agent.ListInput{}, "no end of it after 2 s")

@@ -17,8 +17,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// A file that cannot be written or read is told by what a model wrote, and by
-// why: not by our script's lines and temporary files.
+// The error about a file names the path that the model wrote, and the reason: not lines of our script or temporary
+// files.
 func TestRefusals(t *testing.T) {
 	everywhere(t, func(t *testing.T, tools *agent.Tools) {
 		say(t, tools.Shell, agent.ShellInput{Command: "echo x >file; (umask 222; mkdir closed); (umask 177; " +
@@ -90,8 +90,7 @@ func TestWritesWhatIsReadOnly(t *testing.T) {
 	}
 }
 
-// What stands in a workspace only so that nothing else can is not shown; what
-// is there is, whatever it is called.
+// Placeholders in a workspace are not listed. Real files are, whatever their names.
 func TestHidesPlaceholders(t *testing.T) {
 	names := func(t *testing.T, tools *agent.Tools, path string) string {
 		t.Helper()

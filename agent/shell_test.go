@@ -18,7 +18,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// commandShell has a workspace of the host's, which is returned.
+// commandShell returns a shell and its workspace, a directory of the host.
 func commandShell(t *testing.T, l testbox.Level, spec engine.Spec) (*agent.Shell, string) {
 	t.Helper()
 	dir := testbox.Workspace(t)
@@ -37,7 +37,7 @@ func shellOf(t *testing.T, l testbox.Level, eng *engine.Engine, spec engine.Spec
 	return sh
 }
 
-// do runs a command that has time enough.
+// do runs a command with enough time.
 func do(t *testing.T, sh *agent.Shell, command string) string {
 	t.Helper()
 	return sh.Run(testbox.Within(t, 2*time.Minute), command, time.Minute)

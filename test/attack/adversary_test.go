@@ -19,9 +19,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// A workspace cannot be made a repository itself: git takes a directory with
-// HEAD, objects and refs in it for one, wherever there is no valid .git, and
-// follows the settings in it. The last two may be where commondir says.
+// A guest cannot turn the workspace into a repository. Where there is no valid .git, git takes any directory with
+// HEAD, objects and refs for a repository, and obeys its settings. objects and refs may be where commondir says.
 func TestWorkspaceDoesNotBecomeARepository(t *testing.T) {
 	testenv.Need(t, testenv.Program("git"))
 	const settings = `printf '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "echo >ran; false"\n' >`
@@ -59,7 +58,7 @@ func TestWorkspaceDoesNotBecomeARepository(t *testing.T) {
 	}
 }
 
-// Without namespaces no profile leaves the calls that Landlock does not look at.
+// Without namespaces, every profile refuses the calls that Landlock does not check.
 func TestStrictWithoutNamespacesLeavesTheHostAlone(t *testing.T) {
 	testenv.Need(t, testenv.Landlock(6))
 	dir := testenv.Dir(t)
@@ -91,8 +90,8 @@ word("utime", lambda: os.utime(file, (1, 1)))
 	}
 }
 
-// orphans makes thousands of children of the reaper that sleep, for it to look
-// through, and then more dead ones than it can reap. It ends by itself.
+// orphans makes thousands of sleeping children of the reaper, which it must look through, and then more dead ones than
+// it can reap. It ends by itself.
 const orphans = `
 #include <stdio.h>
 #include <unistd.h>
@@ -125,7 +124,7 @@ int main(void) {
 }
 `
 
-// The reaper ends its tree however many orphans it gets to reap meanwhile.
+// The reaper ends its tree, however many orphans it must reap meanwhile.
 func TestOrphansDoNotKeepTheReaperBusy(t *testing.T) {
 	testenv.Need(t, testenv.Program("cc"))
 	dir := testenv.Dir(t)
@@ -166,7 +165,7 @@ func TestOrphansDoNotKeepTheReaperBusy(t *testing.T) {
 	_, _ = cmd.Wait() // killed, or not
 }
 
-// What a guest leaves in its own directory does not keep that from going.
+// Whatever a guest leaves in its private directory, the directory is removed.
 func TestPrivateDirectoryGoes(t *testing.T) {
 	testenv.Long(t)
 	var before unix.Rlimit
@@ -206,7 +205,7 @@ for _ in range(1500):
 	}
 }
 
-// What is remembered of refusals does not grow with what a guest makes up.
+// The list of refusals does not grow with the calls that a guest makes up.
 func TestAuditIsBounded(t *testing.T) {
 	testenv.Long(t)
 	box := testbox.Sandbox(t, engine.Spec{Seccomp: engine.Seccomp{Audit: true}})
@@ -219,8 +218,8 @@ for nr in range(1000, 21000): libc.syscall(nr)`)
 	}
 }
 
-// Options and transports that are refused are not to be had by another name, and
-// a terminal's line discipline is kernel code that loads itself.
+// Refused options and transports cannot be had by another name. A line discipline of a terminal is kernel code that
+// loads itself.
 func TestRefusedByOtherNames(t *testing.T) {
 	res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{}), "python3", "-c", `
 import errno, fcntl, os, socket, struct
@@ -242,7 +241,7 @@ word("TIOCSETD", lambda: fcntl.ioctl(tty, 0x5423, struct.pack("i", 21))) # N_GSM
 	}
 }
 
-// One command does not learn the cookie of another, which both could use.
+// One command cannot read the cookie of another. Either could use it.
 func TestCookieIsNobodysToRead(t *testing.T) {
 	testenv.Long(t)
 	eng := testbox.Landlock.Open(t)
@@ -294,7 +293,7 @@ while True:
 	}
 }
 
-// Without namespaces a guest learns nothing of a directory it may not list.
+// Without namespaces a guest cannot watch a directory that it may not list.
 func TestNamesAreNotWatched(t *testing.T) {
 	dir := testenv.Dir(t)
 	res := testbox.Run(t, testbox.Start(t, testbox.Landlock.Open(t), testbox.WithoutNamespaces), "python3", "-c", `
@@ -306,7 +305,7 @@ if libc.inotify_add_watch(libc.inotify_init(), sys.argv[1].encode(), 0xfff) >= 0
 	}
 }
 
-// A signal that a descriptor sends is kept in like others, without namespaces.
+// Without namespaces, a signal that is sent by way of a descriptor (F_SETOWN) stays inside as any other.
 func TestSignalsOfDescriptorsStayInside(t *testing.T) {
 	other := exec.Command("sleep", "60")
 	if err := other.Start(); err != nil {

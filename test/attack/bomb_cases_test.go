@@ -14,8 +14,7 @@ type bomb struct {
 	name    string
 	limits  engine.Limits
 	program []string
-	// How it ends where the kernel enforces limits by cgroups, and where the
-	// watchdog does. They differ only where the kernel counts what cannot be seen
+	// How it ends with cgroups, and how with the watchdog. They differ only where the kernel counts what cannot be seen
 	// from outside.
 	cgroup, watchdog testbox.End
 	after            func(t *testing.T, neighbour *engine.Sandbox, res *engine.Result) // nil: nothing more to see
@@ -67,8 +66,8 @@ for i in range(24):
         time.sleep(60)
 os.wait()`), oom, oom, nil},
 
-	// Pages of files come and go: they are memory, but no reason to kill. Where the
-	// kernel counts them, they may have met the limit.
+	// The page cache is memory, but no reason to kill: the kernel drops it. Where the kernel counts it, the limit may
+	// have been met.
 	{"page cache", engine.Limits{Memory: small}, testbox.Python(`
 import glob
 left = 28 << 20
@@ -94,7 +93,7 @@ except RuntimeError: print("refused", flush=True)
 time.sleep(.5)
 os._exit(3)`), testbox.Ends(engine.Pids, 3, "pids"), testbox.Ends(engine.Pids, 3, "pids"), printed("refused")},
 
-	// Each of them may use up its own; together they use more than all CPUs have.
+	// Each process may use up its own limit; together they use more than all CPUs have.
 	{"CPU burners", engine.Limits{CPUTime: 1e9}, testbox.Python(`
 import os
 for i in range(2 * os.cpu_count() + 1):
@@ -117,7 +116,7 @@ try:
 except OSError as e: print(errno.errorcode[e.errno], i < 100, flush=True)
 os._exit(3)`), testbox.Ends(engine.Exit, 3, "tmpfiles"), testbox.Ends(engine.Exit, 3, "tmpfiles"), printed("ENOSPC True")},
 
-	// Of the user's instances, a sandbox gets a part.
+	// A sandbox gets a part of the user's inotify instances.
 	{"inotify", engine.Limits{}, testbox.Python(inotify + `
 print(many(100) < 100, flush=True)
 os._exit(3)`), plain, plain, func(t *testing.T, neighbour *engine.Sandbox, res *engine.Result) {
@@ -127,8 +126,7 @@ os._exit(3)`), plain, plain, func(t *testing.T, neighbour *engine.Sandbox, res *
 		}
 	}},
 
-	// What is in pipes and sockets only the kernel knows; without a cgroup, the
-	// number of descriptors bounds it.
+	// Only the kernel knows how much is in pipes and sockets. Without a cgroup, the number of descriptors bounds it.
 	{"pipes", engine.Limits{Memory: small, Files: 2048}, testbox.Python(`
 import os
 b = bytes(1 << 16)
@@ -188,7 +186,7 @@ f = open(%s, "wb", 0)
 b = bytes(1 << 20)
 while True: f.write(b)`
 
-// inotify defines many, which makes some instances and says how many it got.
+// inotify defines many, which makes instances and returns how many it got.
 const inotify = `
 import ctypes, os
 libc = ctypes.CDLL(None)

@@ -14,16 +14,14 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// The most that a bomb may hold up others. They are far above what is seen on an
-// idle machine (some milliseconds, and some tens of them), since tests run on busy
-// ones, and in emulated ones of a single CPU.
+// The longest that a bomb may hold up others. An idle machine shows milliseconds, and some tens of them; tests run on
+// busy machines and in emulated ones with a single CPU.
 const (
 	mostLate = 2 * time.Second  // of a timer in the host process
 	mostSlow = 10 * time.Second // of a short command in another sandbox
 )
 
-// others is what runs beside a bomb: a heartbeat in this process, and another
-// sandbox, of the same user, that works.
+// others is what runs beside a bomb: a heartbeat in this process, and a busy sandbox of the same user.
 type others struct {
 	stop      chan struct{}
 	running   sync.WaitGroup
@@ -77,7 +75,7 @@ func (o *others) work(t *testing.T) {
 	o.worked++
 }
 
-// end has the neighbour work once more and says what they met.
+// end runs the neighbour once more and reports what it and the heartbeat met.
 func (o *others) end(t *testing.T) {
 	close(o.stop)
 	o.running.Wait()
@@ -92,8 +90,8 @@ func (o *others) end(t *testing.T) {
 	}
 }
 
-// Whatever a guest uses up, the outcome names the limit that has stopped it, the
-// host goes on as before and so do its other sandboxes, and nothing is left of it.
+// Whatever a guest uses up, the outcome names the limit that stopped it, the host and its other sandboxes go on as
+// before, and nothing is left of it.
 func TestBombs(t *testing.T) {
 	testenv.Long(t)
 	testbox.LeavesNoCgroups(t)
@@ -125,7 +123,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// marked is the argument by which its processes are known.
+// marked returns the argument by which the processes are known.
 func (b bomb) marked(mark string) []string {
 	if b.program[0] == "python3" || b.program[0] == "sh" {
 		return []string{mark}
@@ -133,7 +131,7 @@ func (b bomb) marked(mark string) []string {
 	return nil
 }
 
-// printed is what a result's output has to be.
+// printed checks what the guest has printed.
 func printed(want string) func(*testing.T, *engine.Sandbox, *engine.Result) {
 	return func(t *testing.T, _ *engine.Sandbox, res *engine.Result) {
 		t.Helper()

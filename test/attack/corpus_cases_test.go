@@ -13,11 +13,10 @@ import (
 	"testing"
 )
 
-// escapeDir holds the escape corpus: a program a case. What a case is, stands
-// in its header.
+// escapeDir holds the escape corpus, a program for each case. Its header describes the case.
 const escapeDir = "testdata/escape"
 
-// escapeCase is something a guest must not be able to do.
+// escapeCase is something that a guest must not be able to do.
 type escapeCase struct {
 	name string // of its file, without the extension; of the test, for one in Go
 
@@ -46,7 +45,7 @@ type verdict struct {
 func parseVerdict(s string) verdict {
 	words, note, _ := strings.Cut(s, "(")
 	v := verdict{note: strings.TrimSuffix(note, ")")}
-	// Remarks may stand between the words, too.
+	// Remarks may stand between the words.
 	for note != "" {
 		_, rest, _ := strings.Cut(note, ")")
 		var more string
@@ -57,7 +56,7 @@ func parseVerdict(s string) verdict {
 	return v
 }
 
-// has tells whether all words of an output are among those of the verdict.
+// has reports whether all words of an output are among those of the verdict.
 func (v verdict) has(output string) bool {
 	got := strings.Fields(output)
 	return len(got) > 0 && !slices.ContainsFunc(got, func(w string) bool { return !slices.Contains(v.words, w) })
@@ -65,7 +64,7 @@ func (v verdict) has(output string) bool {
 
 func (v verdict) String() string { return strings.Join(v.words, " or ") }
 
-// escapeCases reads all headers, those of tests in Go from one file.
+// escapeCases reads all headers; those of tests in Go are in one file.
 func escapeCases(t testing.TB) (cases []escapeCase) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(escapeDir, "*.py"))
@@ -145,8 +144,8 @@ func parseCase(header string) (c escapeCase, err error) {
 	return c, nil
 }
 
-// A case that says the same of outside and inside could not fail: it has to say
-// why. A row that names a test names one that exists.
+// A case with the same verdict outside and inside could not fail, so it must say why. A row that names a test must
+// name one that exists.
 func TestEscapeCorpusHeaders(t *testing.T) {
 	tests := testNames(t)
 	cases := escapeCases(t)
@@ -184,7 +183,7 @@ func TestEscapeCorpusHeaders(t *testing.T) {
 	}
 }
 
-// testNames lists the tests there are in this tree.
+// testNames lists the tests of the module.
 func testNames(t *testing.T) (names []string) {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -204,7 +203,7 @@ func testNames(t *testing.T) (names []string) {
 	return names
 }
 
-// forThisMachine leaves out what is for another architecture.
+// forThisMachine leaves out the cases of other architectures.
 func forThisMachine(cases []escapeCase) []escapeCase {
 	return slices.DeleteFunc(slices.Clone(cases), func(c escapeCase) bool {
 		return c.inTest || c.arch != "" && c.arch != runtime.GOARCH

@@ -25,8 +25,7 @@ import (
 // capNetRaw gives a program CAP_NET_RAW: struct vfs_cap_data, revision 2, effective.
 var capNetRaw = []byte{1, 0, 0, 2, 0, 1 << 5, 19: 0}
 
-// corpusHost is what the host has that guests must not reach, and all of which
-// their account could: it belongs to it.
+// corpusHost is what guests must not reach, although it belongs to their account on the host.
 type corpusHost struct {
 	dir       string   // the cases
 	workspace string   // of the sandboxes
@@ -38,9 +37,8 @@ type corpusHost struct {
 	answers   *bufio.Scanner
 }
 
-// asGuest is a command to run on the host as the account that guests have. The
-// change of user is setpriv's: SysProcAttr.Credential would clear the dumpable
-// flag of this process, whose memory its child shares.
+// asGuest returns a command that runs on the host as the account of guests. setpriv changes the user:
+// SysProcAttr.Credential would clear the dumpable flag of this process, whose memory its child shares.
 func asGuest(name string, args ...string) *exec.Cmd {
 	args = append([]string{name}, args...)
 	if os.Geteuid() == 0 {
@@ -106,7 +104,7 @@ func startCorpusHost(t *testing.T) *corpusHost {
 	return h
 }
 
-// interpreter is the python3 that is in PATH inside, without the links to it.
+// interpreter returns the python3 in the PATH of sandboxes, with links resolved.
 func interpreter(t *testing.T) string {
 	t.Helper()
 	out, err := asGuest("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
@@ -127,8 +125,8 @@ func copyFile(t *testing.T, from, to string, mode os.FileMode) {
 	}
 }
 
-// serve starts the process of the host that has everything, and keeps a
-// descriptor open that every careless child inherits.
+// serve starts the process of the host that has everything, and keeps a descriptor open that every careless child
+// inherits.
 func (h *corpusHost) serve(t *testing.T) {
 	t.Helper()
 	leak, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY, 0) // not O_CLOEXEC: that is the point
@@ -163,7 +161,7 @@ func (h *corpusHost) serve(t *testing.T) {
 	}
 }
 
-// visits is how often someone has come to the host's servers.
+// visits returns how often someone has come to the servers of the host.
 func (h *corpusHost) visits(t *testing.T) string {
 	t.Helper()
 	if _, err := fmt.Fprintln(h.ask); err != nil {
@@ -190,7 +188,7 @@ type view struct{ cases, readonly, special, tmp string } // tmp "" is what TMPDI
 // onHost is the view from outside.
 func (h *corpusHost) onHost() view { return view{h.dir, h.readonly, h.special, h.account + "/tmp"} }
 
-// environment is what cases are told.
+// environment returns the variables that tell a case where things are.
 func (h *corpusHost) environment(v view) []string {
 	env := append([]string{
 		"HOST_WORKSPACE=" + h.workspace, "HOST_READONLY=" + v.readonly, "HOST_PRIVILEGED=" +
@@ -205,7 +203,7 @@ func (h *corpusHost) environment(v view) []string {
 // outside runs a case on the host and returns its word.
 func (h *corpusHost) outside(t *testing.T, c escapeCase) string {
 	t.Helper()
-	// A shell takes the children that a case may leave.
+	// A shell adopts the children that a case may leave.
 	cmd := asGuest("sh", "-c", `python3 -S "$0"; r=$?; [ $r -lt 128 ] || kill -$((r - 128)) $$; exit $r`,
 		filepath.Join(h.dir, c.name+".py"))
 	cmd.Env = append(cmd.Env, h.environment(h.onHost())...)
@@ -234,7 +232,7 @@ func (h *corpusHost) outside(t *testing.T, c escapeCase) string {
 	return strings.TrimSpace(out.String())
 }
 
-// terminal is a pseudoterminal, closed with the test.
+// terminal opens a pseudoterminal, which the end of the test closes.
 func terminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

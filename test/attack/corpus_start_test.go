@@ -23,8 +23,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// The command does not lend the privileges of its file to whoever calls it
-// (CVE-2020-5291): it refuses to run with any.
+// The command does not lend the privileges of its file to its caller: it refuses to run with any (CVE-2020-5291).
 func TestPrivilegedCommandRefuses(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.UserNS, testenv.Program("setpriv"))
 	command, dir := filepath.Join(testbox.CommandDir(t), "tegmen"), testenv.Dir(t)
@@ -57,8 +56,7 @@ func TestPrivilegedCommandRefuses(t *testing.T) {
 	}
 }
 
-// However a command is started, it is confined in the same way: there is one
-// path to it (what openai/codex#12800 had two of).
+// A command is confined in the same way however it is started: there is one path to it (openai/codex#12800 had two).
 func TestEveryWayToStartIsConfined(t *testing.T) {
 	eng := testbox.Open(t)
 	dir := testenv.Dir(t)
@@ -110,8 +108,7 @@ func TestEveryWayToStartIsConfined(t *testing.T) {
 	}
 }
 
-// A guest that hits out at everyone of its account, which is the caller's,
-// meets nobody.
+// A guest that signals and ptraces everyone of its account, which is the caller's, reaches nobody.
 func TestOthersOfTheAccountAreLeftAlone(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{})
 	bystander := asGuest("cat")
@@ -141,7 +138,7 @@ os.kill(-1, signal.SIGKILL)`)
 	}
 }
 
-// priorities are the nice value and the class of I/O of a process.
+// priorities returns the nice value and the I/O class of a process.
 func priorities(t *testing.T, pid int) string {
 	t.Helper()
 	nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
@@ -155,9 +152,8 @@ func priorities(t *testing.T, pid int) string {
 	return fmt.Sprint(nice, io>>13)
 }
 
-// A root whose /dev and /proc are swapped for links while sandboxes start from
-// it is refused or used as it was; what the links lead to is never touched
-// (CVE-2019-19921, CVE-2023-27561, CVE-2024-45310, CVE-2026-41579).
+// A root whose /dev and /proc are swapped for links while sandboxes start from it is refused, or used as it was. The
+// targets of the links are never touched (CVE-2019-19921, CVE-2023-27561, CVE-2024-45310, CVE-2026-41579).
 func TestRootSwappedWhileStarting(t *testing.T) {
 	eng := testbox.Open(t)
 	dir := testenv.Dir(t)
@@ -214,8 +210,8 @@ func TestRootSwappedWhileStarting(t *testing.T) {
 	}
 }
 
-// A mount point that is not there is not made on the host: no placeholder of a
-// protected file is left behind (CVE-2026-25725, CVE-2024-45310).
+// A missing mount point is not created on the host: no placeholder of a protected file is left behind (CVE-2026-25725,
+// CVE-2024-45310).
 func TestNothingIsMadeOnTheHost(t *testing.T) {
 	eng := testbox.Open(t)
 	dir := testenv.Dir(t)
@@ -229,7 +225,7 @@ func TestNothingIsMadeOnTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Placeholders come and go: protect_test.go is about them.
+	// Placeholders come and go: the tests of test/workspace are about them.
 	open := []string{"."}
 	before := snapshot(t, dir)
 	for _, c := range []struct {
@@ -255,7 +251,7 @@ func TestNothingIsMadeOnTheHost(t *testing.T) {
 	}
 }
 
-// snapshot lists a tree, with everything that a mount or a write would change.
+// snapshot lists a tree with everything that a mount or a write would change.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -276,8 +272,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// Where a command starts is looked for inside, links and all (CVE-2026-55686,
-// CVE-2025-59532).
+// The working directory of a command is looked up inside, links included (CVE-2026-55686, CVE-2025-59532).
 func TestWorkingDirectoryIsInside(t *testing.T) {
 	dir := testenv.Dir(t)
 	for _, d := range []string{dir + "/ws", dir + "/ws/sub", dir + "/outside"} {
@@ -310,8 +305,7 @@ func TestWorkingDirectoryIsInside(t *testing.T) {
 	}
 }
 
-// Fields that are longer than what they become are refused, not cut off
-// (CVE-2021-43784).
+// Fields that are too long for the kernel's encoding are refused, not truncated (CVE-2021-43784).
 func TestLongFieldsAreRefused(t *testing.T) {
 	eng := testbox.Open(t)
 	long := func(n int) string { return strings.Repeat("x", n) }

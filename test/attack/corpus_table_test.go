@@ -22,7 +22,7 @@ var escapeRows = []string{
 	"starting a sandbox",
 }
 
-// escapeTable is what SECURITY.md says of the corpus.
+// escapeTable returns the table of the corpus in SECURITY.md.
 func escapeTable(cases []escapeCase) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cases. Where a cell says nothing, it is as inside.\n\n", len(cases))
@@ -50,7 +50,7 @@ func escapeTable(cases []escapeCase) string {
 	return b.String()
 }
 
-// SECURITY.md holds the table that the cases' headers make.
+// SECURITY.md holds the table that the headers of the cases make.
 func TestEscapeTableGolden(t *testing.T) {
 	const file, begin, end = "../../SECURITY.md", "<!-- escape corpus -->\n", "<!-- /escape corpus -->"
 	table := escapeTable(escapeCases(t))

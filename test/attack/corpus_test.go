@@ -22,7 +22,7 @@ import (
 
 func (c escapeCase) wants(what string) bool { return slices.Contains(c.needs, what) }
 
-// need skips, or fails, a case where the machine has not what it needs.
+// need skips or fails a case if the machine lacks what it needs.
 func (c escapeCase) need(t *testing.T, h *corpusHost) {
 	t.Helper()
 	for _, n := range c.needs {
@@ -44,9 +44,8 @@ func (c escapeCase) need(t *testing.T, h *corpusHost) {
 	}
 }
 
-// Each case of the corpus works outside, on the host and as the account that
-// guests have, and is refused inside, in the way its header says. What a host
-// serves is visited from outside only.
+// Each case of the corpus works outside, on the host, as the account of guests, and is refused inside as its header
+// says. The servers of the host are visited from outside only.
 func TestEscapeCorpus(t *testing.T) {
 	testenv.Long(t)
 	h := startCorpusHost(t)
@@ -95,8 +94,7 @@ func TestEscapeCorpus(t *testing.T) {
 	}
 }
 
-// The same where there are no namespaces, and all rests on Landlock and the
-// filter.
+// The same without namespaces, where everything rests on Landlock and the filter.
 func TestEscapeCorpusLandlock(t *testing.T) {
 	testenv.Long(t)
 	eng := testbox.Landlock.Open(t)
@@ -126,8 +124,7 @@ func TestEscapeCorpusLandlock(t *testing.T) {
 	}
 }
 
-// landlockSpec is that of a sandbox without namespaces, in which the host's paths
-// are what they are.
+// landlockSpec returns the Spec of a sandbox without namespaces, which has the paths of the host.
 func (h *corpusHost) landlockSpec() engine.Spec {
 	s := h.spec()
 	s.Degrade = []engine.Protection{engine.ProtectNamespaces}
@@ -140,7 +137,7 @@ func (h *corpusHost) landlockSpec() engine.Spec {
 // boxed is the view from a sandbox of spec.
 var boxed = view{"/cases", "/readonly", "/privileged", "/tmp"}
 
-// spec is that of a sandbox with the cases in it.
+// spec returns the Spec of a sandbox with the cases in it.
 func (h *corpusHost) spec() engine.Spec {
 	s := engine.Spec{Keep: true, FS: engine.FS{Workspace: h.workspace}}
 	for _, m := range []engine.Mount{testbox.Bind(h.dir, boxed.cases), testbox.Bind(h.readonly, boxed.readonly),
@@ -180,8 +177,8 @@ func (h *corpusHost) inside(t *testing.T, c escapeCase, box *engine.Sandbox, v v
 	return strings.TrimSpace(string(res.Stdout))
 }
 
-// reapOrphan takes a dead child off this process that it has not started, but
-// that is in a sandbox's pid namespace, which would not end before.
+// reapOrphan reaps a dead child of this process that it has not started. The child is in the pid namespace of a
+// sandbox, which would not end before.
 func reapOrphan(t *testing.T) {
 	t.Helper()
 	self := fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())

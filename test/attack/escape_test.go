@@ -18,8 +18,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// The host's executable is not to be had under the name that a process has for
-// its own: by a link, by a script's interpreter, or directly (CVE-2019-5736).
+// The host's executable cannot be reached by the name that a process has for its own: by a link, by a script's
+// interpreter, or directly (CVE-2019-5736).
 func TestHostExecutableIsOutOfReach(t *testing.T) {
 	dir := testenv.Dir(t)
 	if err := os.Symlink("/proc/self/exe", filepath.Join(dir, "link")); err != nil {
@@ -53,7 +53,7 @@ func TestNoUserNamespaceInside(t *testing.T) {
 	}
 }
 
-// A guest does not find what is in the session keyring of the host.
+// A guest does not see the session keyring of the host.
 func TestKeyringIsNotShared(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Seccomp: testbox.NoFilter})
 	runtime.LockOSThread() // for good: the keyring is the thread's, and ends with it
@@ -76,8 +76,8 @@ print("found" if r >= 0 else errno.errorcode[ctypes.get_errno()])`)
 	}
 }
 
-// A guest that traces a command from one of its threads, and never asks for its
-// end, cannot keep that from the host.
+// A guest that traces a command from one of its threads, and never waits for its end, cannot hide that end from the
+// host.
 func TestTracerCannotHoldBackAnEnd(t *testing.T) {
 	testenv.Long(t)
 	box := testbox.Start(t, testbox.OpenWithoutLandlock(t), engine.Spec{Keep: true, Seccomp: testbox.NoFilter})
@@ -97,7 +97,7 @@ threading.Thread(target=seize).start()`)
 	if err := tracer.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// an interpreter may take longer to start than the victim lives
+	// An interpreter may take longer to start than the victim lives.
 	testbox.Output(t, box, "until [ -e /tmp/looking ]; do :; done")
 	victim := box.Command("sleep", "2.5")
 	victim.Wall = 20 * time.Second
@@ -116,8 +116,7 @@ threading.Thread(target=seize).start()`)
 	}
 }
 
-// pid 1 cannot be traced, read or ended, at no time: the first command of a
-// sandbox tries, when pid 1 has hardly begun to run.
+// pid 1 can never be traced, read or ended: the first command of a sandbox tries when pid 1 has hardly begun to run.
 func TestPid1IsOutOfReach(t *testing.T) {
 	testenv.Long(t)
 	eng := testbox.OpenWithoutLandlock(t)
@@ -140,7 +139,7 @@ print(os.path.exists("/proc/1"))`)
 	}
 }
 
-// Everything but pipes is copied, and what would lead further is refused.
+// Everything but pipes is copied, and descriptors that lead further are refused.
 func TestStandardStreamsLeadNowhere(t *testing.T) {
 	testbox.EachLevel(t, testStandardStreamsLeadNowhere)
 }
@@ -180,8 +179,8 @@ func testStandardStreamsLeadNowhere(t *testing.T, l testbox.Level) {
 	}
 }
 
-// A child that a guest gives this process is reaped by it, or it would keep the
-// sandbox from ending.
+// If a guest makes this process the parent of a child (CLONE_PARENT), it reaps the child. Otherwise the sandbox could
+// not end.
 func TestOrphansDoNotKeepASandboxFromEnding(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Seccomp: testbox.NoFilter})
 	res := testbox.Run(t, box, "python3", "-c", `

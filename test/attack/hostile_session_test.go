@@ -52,8 +52,8 @@ func TestSessionStoppedWhileItStarts(t *testing.T) {
 	_, _ = guest.Wait() // ended with its sandbox
 }
 
-// Another command of the sandbox, of the same user, which can signal it, cannot take a descriptor out
-// of one that calls tools, nor speak on its channel.
+// Another command of the sandbox, with the same user, can signal a command that calls tools. It cannot take a
+// descriptor out of it or use its channel.
 func TestChannelIsNotTaken(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	tools, calls := testbox.Hang()

@@ -20,10 +20,9 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// attacker is a guest that tries, in a loop, to get hold of processes that are
-// just being started: they share the host's memory until they call execve.
-// Whatever it gets it prints; on SIGTERM it prints "done". It leaves alone
-// what has the marker "spare" in its command line: itself and the driver.
+// attacker is a guest that tries, in a loop, to get hold of processes that are being started: they share the memory of
+// the host until they call execve. It prints whatever it gets, and "done" on SIGTERM. It leaves alone processes with
+// the marker "spare" in their command line: itself and the driver.
 const attacker = `
 import ctypes, os, signal, sys, errno
 libc = ctypes.CDLL(None, use_errno=True)
@@ -88,8 +87,8 @@ func processVMReadv() int {
 	return unix.SYS_PROCESS_VM_READV
 }
 
-// A hostile guest beside a thousand commands that are started gets nothing of
-// the host and holds up nobody but, at most, its own sandbox.
+// A hostile guest beside a thousand starts of commands gets nothing of the host and holds up nobody but, at most, its
+// own sandbox.
 func TestHostileGuestBesideStarts(t *testing.T) {
 	testenv.Long(t)
 	secret := []byte("host-memory-secret") // in this process's memory
@@ -99,11 +98,11 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 	if _, err := testbox.Noop(dir); err != nil {
 		t.Fatal(err)
 	}
-	// A static program: it opens nothing that would look like a find.
+	// A static program opens nothing that would look like a find.
 	spec := engine.Spec{Keep: true, Seccomp: testbox.NoFilter, Limits: engine.Limits{Pids: 100}, FS: engine.FS{
 		Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/noop", ReadOnly: true}},
 	}}
-	// look only looks; trace holds on to what it traces; kill and stop do so.
+	// look only looks; trace keeps tracing; kill and stop signal.
 	for _, mode := range []string{"look", "trace", "kill", "stop"} {
 		t.Run(mode, func(t *testing.T) {
 			box := testbox.Start(t, eng, spec)
@@ -148,7 +147,7 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 					t.Fatalf("command %d: %s %d", i, res.Outcome, res.ExitCode)
 				}
 				if i%20 == 0 {
-					// Another sandbox is served as if nothing were.
+					// Another sandbox is served as usual.
 					if res := testbox.Run(t, other, "true"); res.Outcome != engine.OK {
 						t.Fatalf("the other sandbox: %s", res.Outcome)
 					}
@@ -169,7 +168,7 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 				last = line
 			}
 			t.Logf("%s: killed %d, stopped %d; attacker: %s", mode, killed, late, last)
-			// One that traces may be killed for keeping an end back.
+			// A tracer may be killed for keeping an end back.
 			if (mode == "kill" || mode == "stop") && !strings.HasPrefix(last, "done") {
 				t.Errorf("the attacker did not last to the end: %q", last)
 			}
@@ -196,7 +195,7 @@ func oomScoreAdj(t *testing.T) string {
 	return strings.TrimSpace(string(b))
 }
 
-// What a guest must not see or be able to do, by the errno it gets.
+// What a guest must not see or do, by the errno it gets.
 func TestGuestIsConfined(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{})
 	for _, c := range []struct{ name, script, want string }{

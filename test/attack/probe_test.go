@@ -25,8 +25,7 @@ import (
 	"github.com/tegmen-dev/tegmen/seccomp"
 )
 
-// lastCall is the highest number of a system call that is asked for: beyond
-// what any kernel has.
+// lastCall is the highest system call number that is tried, beyond that of any kernel.
 const lastCall = 560
 
 // An asked call is a line of testdata/probe/probe.c.
@@ -44,9 +43,8 @@ func (a asked) String() string {
 
 const x32Bit = 0x40000000
 
-// TestEverySystemCall makes each system call there is inside and outside, by
-// each way into the kernel. What the profile refuses is answered as it says, and
-// nothing else is answered otherwise than outside.
+// TestEverySystemCall makes each system call inside and outside, by each entry into the kernel. The answer to a
+// refused call is the policy's, and every other answer is the same as outside.
 func TestEverySystemCall(t *testing.T) {
 	testenv.Long(t)
 	testenv.Need(t, testenv.Program("gcc"), testenv.Program("setpriv"))
@@ -97,7 +95,7 @@ func compileProbe(t *testing.T, dir string) (program string) {
 	return program
 }
 
-// question is one run of the probe, and how many answers it is to have.
+// question is one run of the probe, and the number of answers it must have.
 type question struct {
 	name  string
 	args  []string
@@ -126,8 +124,7 @@ func questions() (list []question) {
 	return append(list, question{"arguments", args, len(armed())})
 }
 
-// guestFlags have setpriv take what a guest has not: the account, its groups,
-// capabilities.
+// guestFlags make setpriv drop what a guest lacks: the account, its groups, capabilities.
 func guestFlags() []string {
 	args := []string{"--no-new-privs"}
 	if os.Geteuid() == 0 {
@@ -160,8 +157,7 @@ func answers(t *testing.T, entry string, out []byte) (list []asked) {
 	return list
 }
 
-// compare holds what was answered inside against the policy and, where that
-// lets a call through, against what was answered outside.
+// compare checks the answers inside against the policy and, if that lets a call through, against the answers outside.
 func compare(t *testing.T, f seccomp.Filter, inside, outside []asked, want int) {
 	t.Helper()
 	if len(inside) != want || len(outside) != want {
@@ -191,7 +187,7 @@ func compare(t *testing.T, f seccomp.Filter, inside, outside []asked, want int) 
 	t.Logf("%d calls, %d refused by the policy; otherwise than outside: %q", want, refused, slices.Sorted(maps.Keys(used)))
 }
 
-// decided is what the policy answers to a call, if it does not let it through.
+// decided returns the policy's answer to a call, unless it lets it through.
 func decided(f seccomp.Filter, a asked) (answer string, denied bool) {
 	if f == nil {
 		return "", false
@@ -210,14 +206,13 @@ func decided(f seccomp.Filter, a asked) (answer string, denied bool) {
 	}
 }
 
-// passesFilters is what newer kernels (6.18 does) let past every filter: uretprobe and
-// uprobe of amd64, which do nothing but from where the kernel put them itself.
+// passesFilters reports whether newer kernels (6.18 does) let a call past every filter: uretprobe and uprobe of amd64,
+// which do nothing except from where the kernel put them itself.
 func passesFilters(a asked) bool {
 	return runtime.GOARCH == "amd64" && a.entry == "native" && (a.nr == 335 || a.nr == 336)
 }
 
-// excused says why a call that the policy lets through is bound to be answered
-// otherwise than outside.
+// excused returns why a call that the policy lets through must be answered differently from outside.
 func excused(in, out asked) string {
 	native := in.entry == "native"
 	switch {
@@ -240,7 +235,7 @@ type armedCall struct {
 	args []uint64
 }
 
-// armed are calls that a policy may judge by their arguments.
+// armed returns the calls that a policy may judge by their arguments.
 func armed() (list []armedCall) {
 	const garbage = 1 << 40 // where a call takes 32 bits
 	add := func(nr int, args ...uint64) { list = append(list, armedCall{nr, args}) }

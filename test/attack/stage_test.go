@@ -18,8 +18,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// stressUID is who guests are on the host when the engine runs as root:
-// nobody else.
+// stressUID is the account of guests on the host if the engine runs as root. Nobody else has it.
 const stressUID = 54321
 
 // stage is where stress programs run: an engine and some files of the host.
@@ -31,15 +30,15 @@ type stage struct {
 	uid   int    // of guests, on the host
 }
 
-// newStage looks at the host before the test and after it, when the engine is
-// still there, and has a neighbour answer meanwhile.
+// newStage surveys the host before the test and after it, with the engine still there, and keeps a neighbour answering
+// meanwhile.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, eng: testbox.Open(t), uid: os.Getuid()}
 	dir := testenv.Dir(t)
 	s.shown, s.work = filepath.Join(dir, "shown"), filepath.Join(dir, "work")
 	hidden := filepath.Join(dir, "hidden")
-	// Everybody may write to all of them: nothing but the sandbox is in the way.
+	// Everybody may write to all of them: only the sandbox is in the way.
 	for _, d := range []string{s.shown, filepath.Join(s.shown, "d"), hidden} {
 		file := filepath.Join(d, "file")
 		if err := errors.Join(os.Mkdir(d, 0o777), os.Chmod(d, 0o777), os.WriteFile(file, []byte("of the host\n"), 0o666),
@@ -64,7 +63,7 @@ func newStage(t *testing.T) *stage {
 		}
 	})
 
-	// One goes first: what an engine keeps for the next is there then.
+	// The first sandbox leaves what an engine keeps for the next.
 	s.guest(time.Minute, "true")
 	kept := keys(s.uid)
 	before, complaints := look(t, s.uid, s.shown, hidden), kernelComplaints()
@@ -106,7 +105,7 @@ func (s *stage) settle(kept int) {
 	}
 }
 
-// workspace is for one guest, which may well lock it against all others.
+// workspace makes a directory for one guest, which may lock it against all others.
 func (s *stage) workspace() (dir string, remove func() error, err error) {
 	if dir, err = os.MkdirTemp(s.work, ""); err != nil {
 		return "", nil, err
@@ -126,7 +125,7 @@ func (s *stage) workspace() (dir string, remove func() error, err error) {
 	return dir, remove, err
 }
 
-// spec is strict: memory is bounded by what processes may map, and their number.
+// spec is strict: it bounds memory by address space and by the number of processes.
 func (s *stage) spec(workspace string) engine.Spec {
 	return engine.Spec{
 		Keep: true,
@@ -140,8 +139,7 @@ func (s *stage) spec(workspace string) engine.Spec {
 	}
 }
 
-// guest runs a program in a sandbox of its own, for at most that long. That it
-// ends badly is its own affair.
+// guest runs a program in a sandbox, for that long at most. The program may end badly.
 func (s *stage) guest(wall time.Duration, name string, args ...string) *engine.Result {
 	res, err := s.perform(wall, name, args)
 	if err != nil {
@@ -170,7 +168,7 @@ func (s *stage) perform(wall time.Duration, name string, args []string) (res *en
 	return cmd.Run()
 }
 
-// neighbour is another sandbox of the engine, in use all the while.
+// neighbour is another sandbox of the engine, in use all the time.
 type neighbour struct {
 	*stage
 	stop    atomic.Bool

@@ -22,8 +22,8 @@ import (
 
 var stressTime = flag.Duration("stress-time", 0, "how long TestStress lets each tool do its worst; 0 is some seconds")
 
-// TestStress has programs that were made to break kernels run in sandboxes,
-// and finds the host, its files and its neighbours as they were before.
+// TestStress runs programs that were made to break kernels in sandboxes, and finds the host, its files and its
+// neighbours as they were before.
 func TestStress(t *testing.T) {
 	testenv.Long(t)
 	if os.Getenv("TEGMEN_TEST_ALL") == "" && *stressTime == 0 {
@@ -39,11 +39,11 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// classes of stressors that run.
+// classes are the classes of stressors that run.
 var classes = []string{"os", "filesystem", "memory", "scheduler", "network", "vm"}
 
-// burners are left out: they use up the machine's memory, which no limit of a
-// default sandbox bounds, or take what no sandbox has.
+// burners are left out: they use up the memory of the machine, which no limit of a default sandbox bounds, or need
+// what no sandbox has.
 var burners = map[string]string{
 	"bigheap":    "grows until there is no memory, in many processes",
 	"brk":        "grows until there is no memory, in many processes",
@@ -65,8 +65,8 @@ var (
 	stressWork = regexp.MustCompile(`(?m)^ +(?:bogo-ops: [1-9]|(?:user|system)-time: (?:[1-9]|0\.0?[1-9]))`)
 )
 
-// stressNG runs each stressor for a second, in a sandbox each: all of them, as
-// often as there is time, or the eager ones once.
+// stressNG runs each stressor for a second, in a sandbox each: all of them as often as there is time, or the eager
+// ones once.
 func stressNG(s *stage) {
 	var all []string
 	for _, class := range classes {
@@ -114,8 +114,8 @@ func stressNG(s *stage) {
 	}
 }
 
-// domains are socket families for trinity, one a run. Unix sockets are not
-// among them: it crashes when it sets them up.
+// domains are the socket families for trinity, one for each run. Unix sockets are not among them: trinity crashes when
+// it sets them up.
 var domains = []string{"INET", "INET6", "NETLINK", "PACKET", "ALG", "KEY", "VSOCK", "XDP", "QIPCRTR", "TIPC"}
 
 var (
@@ -137,7 +137,7 @@ func trinity(s *stage) {
 			over := time.Since(begin) > budget && calls >= enough || time.Since(begin) > budget+time.Minute
 			mu.Unlock()
 			seed := strconv.Itoa(int(rand.Int32()))
-			// Interrupted, it says how far it got. It waits for ever for perf's descriptors.
+			// When interrupted, it prints how far it got. It waits for ever for descriptors of perf.
 			args := []string{"-s", "INT", "5", "trinity", "-q", "-l", "off", "-C", "8", "-N", "1000000", "-s", seed,
 				"--disable-fds=perf",
 				"-P", domains[i%len(domains)], "-V", victims[i%len(victims)]}
@@ -169,8 +169,8 @@ func trinity(s *stage) {
 	}
 }
 
-// tameTrinity keeps it from what ends its processes at once, or makes them sleep
-// for an age: with these it does not get far.
+// tameTrinity leaves out calls that end its processes at once or make them sleep for an age: with these it does not
+// get far.
 func tameTrinity(s *stage) (args []string) {
 	if runtime.GOARCH == "amd64" {
 		args = append(args, "-a", "64") // the other way in is closed
@@ -192,7 +192,7 @@ func tameTrinity(s *stage) (args []string) {
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 
-// together has a few workers do jobs until there are none.
+// together runs jobs on a few workers until there are none.
 func together(workers int, jobs func(yield func(job func()) bool)) {
 	queue := make(chan func())
 	var group sync.WaitGroup

@@ -16,18 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// survey is what there is of the host to be seen, by name.
+// survey is what can be seen of the host, by name.
 type survey map[string]string
 
-// counters are below /proc/sys and change by themselves.
+// counters are files below /proc/sys that change by themselves.
 var counters = []string{
 	"fs/aio-nr", "fs/dentry-state", "fs/file-nr", "fs/inode-nr", "fs/inode-state", "fs/quota/",
 	"kernel/ns_last_pid", "kernel/pty/nr", "kernel/random/", "kernel/perf_event_max_sample_rate", "kernel/tainted",
 	"net/netfilter/nf_conntrack_count", "vm/stat_refresh",
 }
 
-// look takes a survey: of the machine, of this process, of what a user has of
-// System V IPC, and of all below dirs.
+// look surveys the machine, this process, the System V IPC of a user, and everything below dirs.
 func look(t *testing.T, uid int, dirs ...string) survey {
 	t.Helper()
 	s := make(survey)
@@ -47,7 +46,7 @@ func look(t *testing.T, uid int, dirs ...string) survey {
 	return s
 }
 
-// content is a file's, or why it cannot be read.
+// content returns the content of a file, or why it cannot be read.
 func content(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -56,8 +55,7 @@ func content(file string) string {
 	return string(b)
 }
 
-// self is the state of this process that a child could share, or that one with
-// the same user could change.
+// self adds the state of this process that a child could share or a process of the same user could change.
 func (s survey) self() {
 	for _, line := range strings.Split(content("/proc/self/status"), "\n") {
 		key, value, _ := strings.Cut(line, ":")
@@ -115,13 +113,11 @@ func (s survey) machine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// How far the clock is ahead of the time since boot; a host may correct it
-	// meanwhile, by a little.
+	// The clock minus the time since boot. A host may correct the clock a little meanwhile.
 	s["clock"] = strconv.FormatInt((real.Nano()-boot.Nano())/int64(time.Second), 10)
 }
 
-// ipc lists what that user, or this process, has made. That of others comes and
-// goes.
+// ipc lists what that user, or this process, has made. IPC of others comes and goes.
 func (s survey) ipc(uid int) {
 	for _, kind := range []string{"shm", "msg", "sem"} {
 		rows := strings.Split(content("/proc/sysvipc/"+kind), "\n")
@@ -140,8 +136,7 @@ func (s survey) ipc(uid int) {
 	}
 }
 
-// tree lists what is below a directory with all that stat(2) says of it, and
-// with what is in it where that is asked for.
+// tree lists everything below a directory with the fields of stat(2), and with the contents if asked to.
 func (s survey) tree(t *testing.T, root string, contents bool) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -150,7 +145,7 @@ func (s survey) tree(t *testing.T, root string, contents bool) {
 			return nil // a terminal that came and went
 		}
 		if strings.HasPrefix(path, "/dev/") {
-			// Terminals and shared memory of others come and go, and have their times.
+			// Terminals and shared memory of others come and go, and their times change.
 			if e != nil && e.IsDir() && path != "/dev" {
 				return filepath.SkipDir
 			}
@@ -162,7 +157,7 @@ func (s survey) tree(t *testing.T, root string, contents bool) {
 		}
 		text := fmt.Sprintf("%o %d %d %d %d %d", st.Mode, st.Uid, st.Gid, st.Ino, st.Size, st.Mtim)
 		if contents {
-			// Of the system's files others may make links meanwhile, which changes these.
+			// Others may make links to the files of the system meanwhile, which changes these fields.
 			text += fmt.Sprintf(" %d %d", st.Nlink, st.Ctim)
 			if st.Mode&unix.S_IFMT == unix.S_IFREG {
 				h := fnv.New64a()
@@ -181,7 +176,7 @@ func (s survey) tree(t *testing.T, root string, contents bool) {
 	}
 }
 
-// changes says what is not as it was before.
+// changes lists the differences from an earlier survey.
 func (s survey) changes(before survey) (list []string) {
 	for name, was := range before {
 		now, ok := s[name]
@@ -207,15 +202,15 @@ func (s survey) changes(before survey) (list []string) {
 	return list
 }
 
-// lines are those of a text that are not in another.
+// lines returns the lines of a text that another lacks.
 func lines(text, other string) string {
 	there := strings.Split(other, "\n")
 	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"),
 		func(l string) bool { return slices.Contains(there, l) }), "; ")
 }
 
-// guests lists processes on the host that may be a sandbox's: those of a user
-// that are in a pid namespace below this one, and the children of this process.
+// guests lists processes of the host that may be in a sandbox: those of a user in a pid namespace below this one, and
+// the children of this process.
 func guests(uid int) (list []string) {
 	stats, err := filepath.Glob("/proc/[0-9]*/status")
 	if err != nil {
@@ -242,7 +237,7 @@ func guests(uid int) (list []string) {
 	return list
 }
 
-// keys counts those that the kernel has for a user. It frees them later.
+// keys counts the keys that the kernel has for a user. It frees them later.
 func keys(uid int) int {
 	for _, line := range strings.Split(content("/proc/key-users"), "\n") {
 		f := strings.Fields(line) // uid: usage keys/instantiated …
@@ -255,8 +250,8 @@ func keys(uid int) int {
 	return 0
 }
 
-// kernelComplaints counts lines of the kernel's log that tell of a defect of
-// its own; it is -1 where the log may not be read.
+// kernelComplaints counts the lines of the kernel's log that report a defect of the kernel; it is -1 if the log cannot
+// be read.
 func kernelComplaints() int {
 	buf := make([]byte, 1<<20)
 	n, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, buf)
@@ -270,7 +265,7 @@ func kernelComplaints() int {
 	return count
 }
 
-// What TestStress rests on: that it would notice.
+// TestStress relies on surveys to notice changes.
 func TestSurveyNotices(t *testing.T) {
 	dir := t.TempDir()
 	file, gone := filepath.Join(dir, "file"), filepath.Join(dir, "gone")

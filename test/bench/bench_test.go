@@ -21,8 +21,8 @@ import (
 
 var tableFile = flag.String("table", "", "write the table of measurements to this file, in Markdown")
 
-// contest times rivals in turn, so that whatever else the machine does hits
-// all of them alike, and returns the median of each.
+// contest runs rivals in turn, so that whatever else the machine does hits all of them alike, and returns the median
+// time of each.
 func contest(rounds int, rivals ...func()) []time.Duration {
 	times := make([][]time.Duration, len(rivals))
 	for i := range rounds + rounds/10 {
@@ -46,8 +46,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// row is a line of the table: ours against a peer's, and what was aimed for, if
-// anything.
+// row is a line of the table: ours against a peer's, and the target, if any.
 type row struct {
 	work, peer   string
 	ours, theirs time.Duration
@@ -69,8 +68,8 @@ func (r row) String() string {
 		verdict)
 }
 
-// BenchmarkTable measures against peers and floors in the same run. It is not
-// a test of speed: it prints, and people read.
+// BenchmarkTable measures against peers and floors in the same run. It does not judge speed: it prints, and people
+// read.
 func BenchmarkTable(b *testing.B) {
 	testenv.Need(b, testenv.UserNS, testenv.Program("bwrap"), testenv.Program("unshare"))
 	w := newBench(b)
@@ -142,7 +141,7 @@ func (w *bench) command(name string, args ...string) {
 	}
 }
 
-// bwrapArgs make the view that the zero Spec has.
+// bwrapArgs returns the arguments that make the view of the zero Spec.
 func (w *bench) bwrapArgs() []string {
 	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox",
 		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/workspace", "--ro-bind", "/usr", "/usr", "--ro-bind", w.dir, "/noop"}
@@ -177,7 +176,7 @@ func (w *bench) cold() []row {
 	}
 }
 
-// vfork is what the Go runtime can do at best without a sandbox.
+// vfork is the best that the Go runtime can do without a sandbox.
 func (w *bench) vfork() {
 	pid, err := syscall.ForkExec(w.noop, []string{"noop"},
 		&syscall.ProcAttr{Files: []uintptr{w.null.Fd(), w.null.Fd(), w.null.Fd()}})

@@ -15,8 +15,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// pythonCalls takes turns between a call of a tool and the same message to a
-// process that sends it back, on a socket pair without anything around it.
+// pythonCalls takes turns between a call of a tool and the same message over a plain socket pair to a process that
+// sends it back.
 const pythonCalls = `
 import json, os, socket, time
 a, b = socket.socketpair()
@@ -87,7 +87,7 @@ func (w *bench) code() []row {
 	}
 }
 
-// value takes a Result apart.
+// value decodes the value of a Result.
 func (w *bench) value(v any) func(*engine.Result, error) {
 	return func(res *engine.Result, err error) {
 		w.Helper()

@@ -21,8 +21,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// heap compares a host process that has touched 1 GiB with one that has not:
-// copies of this test binary that take turns.
+// heap compares a host process that has touched 1 GiB with one that has not: copies of this test binary take turns.
 func (w *bench) heap() []row {
 	m := w.hosts([]string{"1024", "0", ""}, []string{"0", "0", ""})
 	return []row{{"start with 1 GiB of heap in the host process", "with 10 MiB", m[0], m[1], 1.1}}
@@ -34,8 +33,8 @@ func (w *bench) mounts() []row {
 	return []row{{"start with 1,000 more mounts on the host", "without", m[0], m[1], 1.1}}
 }
 
-// BenchmarkLimits is what limits cost a start: those of the zero Spec, by a cgroup
-// or a watchdog, against none but the kernel's own.
+// BenchmarkLimits measures what limits add to a start: those of the zero Spec, by a cgroup or a watchdog, against the
+// kernel's own limits alone.
 func BenchmarkLimits(b *testing.B) {
 	testenv.Need(b, testenv.UserNS)
 	w := newBench(b)
@@ -78,8 +77,7 @@ func (w *bench) limits() (rows []row) {
 	return rows
 }
 
-// hosts runs copies of this binary in turn and returns the median of what
-// each measured.
+// hosts runs copies of this binary in turn and returns the median of what each measured.
 func (w *bench) hosts(args ...[]string) []time.Duration {
 	times := make([][]time.Duration, len(args))
 	for range 7 {
@@ -151,7 +149,7 @@ func benchHost() {
 	_ = heap[len(heap)/2:]
 }
 
-// many keeps n sandboxes alive at once and says what they cost.
+// many keeps n sandboxes alive at once and reports what they cost.
 func (w *bench) many(n int) string {
 	eng := testbox.Open(w)
 	plan, err := eng.Compile(w.spec())

@@ -16,7 +16,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// growing are bombs that say "." for each MiB that they have taken.
+// growing are bombs that print "." for each MiB that they have taken.
 var growing = map[string]string{
 	"malloc": `
 l = []
@@ -44,8 +44,8 @@ for i in range(64):
 time.sleep(60)`,
 }
 
-// BenchmarkWatchdog says how much guests get before the watchdog ends them, by
-// their own account, and what looking after one that does nothing takes.
+// BenchmarkWatchdog measures how much guests get before the watchdog ends them, by their own account, and the cost of
+// watching an idle one.
 func BenchmarkWatchdog(b *testing.B) {
 	testenv.Need(b, testenv.UserNS)
 	const limit = 64 * engine.MiB
@@ -86,7 +86,7 @@ func BenchmarkWatchdog(b *testing.B) {
 	b.Log("\n" + t.String())
 }
 
-// used is the CPU time of this process.
+// used returns the CPU time of this process.
 func used(t testing.TB) time.Duration {
 	t.Helper()
 	var u unix.Rusage

@@ -15,7 +15,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// piece is code to run in a sandbox of its own, and what becomes of it.
+// piece is code to run in a sandbox, and how it must end.
 type piece struct {
 	name    string // what others call it, and what it shows
 	lang    string // "" is python
@@ -73,7 +73,7 @@ const (
 	enough = 2 * time.Second        // and that does something before
 )
 
-// Without tools: what a plain interpreter does, and how it ends.
+// Without tools: how a plain interpreter behaves and ends.
 func TestCode(t *testing.T) {
 	eng := testbox.Open(t)
 	for _, p := range []piece{
@@ -170,7 +170,7 @@ func TestCode(t *testing.T) {
 	})
 }
 
-// What is checked before is not started.
+// Code that its check refuses is not started.
 func TestCheck(t *testing.T) {
 	t.Run("codecell: what a check refuses does not run", func(t *testing.T) {
 		eng := testbox.Open(t)
@@ -184,14 +184,14 @@ func TestCheck(t *testing.T) {
 		if res, err := eng.Run(t.Context(), engine.Spec{}, c, nil); !errors.Is(err, refused) || res != nil {
 			t.Errorf("%+v, %v", res, err)
 		}
-		// Not even what could not be started is tried.
+		// The check comes first, even for a Spec that could not be started.
 		if _, err := eng.Run(t.Context(), engine.Spec{Hostname: "?"}, c, nil); !errors.Is(err, refused) {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
-// A run that ends badly does no harm to the next one.
+// A run that ends badly does not harm the next one.
 func TestAfterwards(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("codecell: after a timeout", func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestAfterwards(t *testing.T) {
 			if err != nil || res.Outcome != engine.Timeout {
 				t.Fatalf("%+v, %v", res, err)
 			}
-			// The wall clock limit is that of each run, not of the sandbox.
+			// The wall clock limit applies to each run, not to the sandbox.
 			if res, err = box.Run(t.Context(), piece{source: "add(1, 2)"}.code(), testbox.Adders()); err != nil ||
 				string(res.Value) != "3" {
 				t.Errorf("%+v, %v", res, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// What other systems get wrong: output and input beside calls.
+// Input and output beside calls, which other systems get wrong.
 func TestStreams(t *testing.T) { testbox.EachLevel(t, testStreams) }
 
 func testStreams(t *testing.T, l testbox.Level) {
@@ -75,7 +75,7 @@ total`},
 	})
 }
 
-// Output without end takes no memory.
+// Endless output takes no memory.
 func TestGigabyte(t *testing.T) {
 	testenv.Long(t)
 	t.Run("a gigabyte", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestGigabyte(t *testing.T) {
 	})
 }
 
-// What an end takes with it, and what it leaves in the Result.
+// An end takes all processes with it, and the Result has everything from before.
 func TestEnds(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("what there was before a timeout", func(t *testing.T) {
@@ -213,7 +213,7 @@ func toolCanceled(t *testing.T, ended <-chan error) {
 	}
 }
 
-// codeHost runs code that never ends, and says so when it calls.
+// codeHost runs code that never ends, and prints a line when the code calls a tool.
 func codeHost() {
 	s := new(broker.Set)
 	broker.Add(s, "hold", "", func(ctx context.Context, _ struct{}) (int, error) {
@@ -229,7 +229,7 @@ hold()`}
 	panic(fmt.Sprint(res, err))
 }
 
-// What of the host's can be had.
+// Secrets of the host are out of reach.
 func TestSecrets(t *testing.T) {
 	t.Setenv("TEGMEN_TEST_SECRET", "hunter2")
 	t.Run("the host's environment", func(t *testing.T) {

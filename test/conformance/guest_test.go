@@ -36,7 +36,7 @@ def hello(token=token): return ask("hello", {"protocol": 1, "token": token}, 0)
 add = {"name": "add", "arguments": {"a": 1, "b": 2}}
 `
 
-// A guest of its own making, in a sandbox.
+// A guest in a sandbox that speaks the protocol itself.
 func TestHostileGuest(t *testing.T) {
 	testenv.Long(t)
 	box := testbox.Start(t, testbox.Open(t), engine.Spec{Keep: true})
@@ -115,7 +115,7 @@ print(hello(), [ask("tools/list", {}) for _ in range(3000)].count("limit_exceede
 		}
 	})
 	t.Run("chuk: nobody is there after the end", func(t *testing.T) {
-		// What it leaves behind holds the channel, and has not said hello.
+		// The process that it leaves behind holds the channel and has not said hello.
 		res := raw(t, `
 if os.fork():
     os._exit(0)

@@ -17,7 +17,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// What a Spec may ask for, and what becomes of it where it cannot be had.
+// A Spec is validated, and limits hold.
 func TestSpec(t *testing.T) {
 	eng := testbox.Open(t)
 	refused := func(t *testing.T, s engine.Spec, is error) {
@@ -107,7 +107,7 @@ got + [resource.getrlimit(resource.RLIMIT_NOFILE)[1]]`}.run(t, eng, nil)
 	})
 }
 
-// Where the machine cannot give a protection, nothing runs, and never outside.
+// If the machine cannot provide a protection, nothing runs, least of all outside.
 func TestFailClosed(t *testing.T) {
 	testenv.Need(t, testenv.UserNS)
 	h, err := engine.ProbeHost()
@@ -144,7 +144,7 @@ func TestFailClosed(t *testing.T) {
 	})
 }
 
-// What a sandbox is, told from inside.
+// What a guest sees of its sandbox.
 func TestAttest(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("chuk: hardening", func(t *testing.T) {

@@ -2,8 +2,7 @@
 
 // Package conformance_test shows what other systems for running models' code do, or should have done. A test's name
 // says which one does so: codecell (the runtime of ToolRegistry), OpenChia, chuk (its virtual machine for tools) or
-// axio
-// (its tools for agents). Names without one are of mistakes that several of them make.
+// axio (its tools for agents). Names without a system are about mistakes that several of them make.
 package conformance_test
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// Running code, as a tool among those that a model is offered.
+// Running code as one of the tools that a model is offered.
 func TestToolOfModels(t *testing.T) {
 	box := testbox.Start(t, testbox.Open(t), engine.Spec{Keep: true})
 	tools, err := agent.Bind(testbox.Within(t, testbox.Patience), box, agent.Options{})

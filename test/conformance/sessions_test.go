@@ -15,12 +15,12 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// runner is what whoever runs code needs to know of a sandbox or a session.
+// runner is what a caller needs to know of a sandbox or a session.
 type runner interface {
 	Run(ctx context.Context, c engine.Code, tools *broker.Set) (*engine.Result, error)
 }
 
-// Sandboxes and sessions, of one user or of many.
+// Sandboxes and sessions of one user or of many.
 func TestSessions(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("codecell: sandboxes and sessions are used alike", func(t *testing.T) {

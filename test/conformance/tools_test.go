@@ -166,11 +166,11 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// What is on record afterwards.
+// The Result has a record of the calls.
 func TestRecord(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("codecell: calls by id, with what they got and gave", func(t *testing.T) {
-		// At once: what one run called is not among the other's.
+		// At once: the record of one run has no calls of the other.
 		results := make(chan *engine.Result, 2)
 		for range 2 {
 			go func() {
@@ -238,7 +238,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// The policy, where it is met by code.
+// Code meets the policy for tools.
 func TestPolicy(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("chuk: a ceiling", func(t *testing.T) {

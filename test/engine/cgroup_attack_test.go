@@ -16,8 +16,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// hold has starts in a sandbox that are held up, by a guest that stops whatever
-// there is, until the result is called, which sees to it that they come back.
+// hold starts a guest that stops all processes of its sandbox, and commands beside it, which hang. release cancels
+// them and waits until they have returned.
 func hold(t *testing.T, hostile *engine.Sandbox) (release func()) {
 	t.Helper()
 	if err := hostile.Command("sh", "-c", "while :; do kill -STOP -1; done").Start(); err != nil {
@@ -44,7 +44,7 @@ func hold(t *testing.T, hostile *engine.Sandbox) (release func()) {
 	}
 }
 
-// soon fails the test when f has not returned by then.
+// soon fails the test unless f returns within the deadline.
 func soon(t *testing.T, what string, f func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -71,8 +71,7 @@ func startOne(eng *engine.Engine) func() error {
 	}
 }
 
-// A command in a cgroup is waited for until it executes something, and a guest
-// can stop it before.
+// The engine waits for a command in a cgroup until it has called execve. A guest can stop it before.
 func TestCgroupHeldStarts(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup)
 	eng := testbox.Open(t)
@@ -81,8 +80,8 @@ func TestCgroupHeldStarts(t *testing.T) {
 	release()
 }
 
-// A sandbox that takes its time to end looks through the engine's processes, for
-// which no start may be held up, nor hold it up.
+// A sandbox that ends slowly looks through the processes of the engine. It must not hold up a start, nor a start hold
+// it up.
 func TestCgroupHeldStartsAndOrphans(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup)
 	eng := testbox.Open(t)

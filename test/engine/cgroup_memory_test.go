@@ -15,9 +15,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// Until its execve a command shares this process's memory, and the kernel kills
-// all that share the memory of what it kills: were it to kill while one starts,
-// this test would not fail but end.
+// A command shares the memory of this process until it calls execve, and the kernel kills every process that shares
+// the memory of its victim. If it killed a command that is starting, this test would not fail: it would die.
 func TestCgroupStartsWithoutMemory(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup)
 	ballast := make([]byte, 100*engine.MiB) // makes this process the largest
@@ -49,7 +48,7 @@ func TestCgroupStartsWithoutMemory(t *testing.T) {
 	}
 }
 
-// While a start is held up, something else than memory.max has to hold.
+// While a start is held up, memory.max is lifted: something else must enforce the limit.
 func TestCgroupMemoryWhileAStartIsHeld(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup)
 	const limit = 64 * engine.MiB
@@ -75,7 +74,7 @@ while True:
 	t.Logf("of %v it had %v", limit, res.Usage.Memory)
 }
 
-// What limits CPUs: by the time that a program with as many threads gets.
+// The limits on CPUs, by the CPU time that a busy program gets.
 func TestCgroupCPUs(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup)
 	eng := testbox.Open(t)

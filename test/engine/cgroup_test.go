@@ -25,8 +25,7 @@ import (
 // limited has a limit of each kind that every machine can enforce.
 var limited = engine.Spec{Limits: engine.Limits{Memory: 64 * engine.MiB, Pids: 32, CPUTime: time.Minute}}
 
-// Sandboxes with limits come and go without a trace: no cgroup is left, and the
-// host process does not grow.
+// Sandboxes with limits leave no cgroup, and the host process does not grow.
 func TestCgroupsComeAndGo(t *testing.T) {
 	testbox.LeavesNoCgroups(t)
 	eng := testbox.Open(t)
@@ -48,7 +47,7 @@ func TestCgroupsComeAndGo(t *testing.T) {
 		rounds = 60 // an emulated machine, where that many would take a minute
 	}
 	lived(rounds/3 - 10)
-	// With commands, of which each has a watchdog or a reader of events.
+	// With commands: each has a watchdog or a reader of events.
 	for range 10 {
 		box := testbox.Start(t, eng, limited)
 		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
@@ -81,7 +80,7 @@ func resident(t *testing.T) engine.Bytes {
 	return anonymous
 }
 
-// Engines of one process do not get into each other's way.
+// Two engines of one process do not disturb each other.
 func TestCgroupsOfTwoEngines(t *testing.T) {
 	testbox.LeavesNoCgroups(t)
 	one, other := testbox.Open(t), testbox.Open(t)
@@ -95,7 +94,7 @@ func TestCgroupsOfTwoEngines(t *testing.T) {
 	}
 }
 
-// What a host process leaves that is killed, the next engine clears away.
+// If a host process is killed, the next engine removes its cgroups.
 func TestCgroupsOfAKilledHost(t *testing.T) {
 	testenv.Need(t, testenv.UserNS, testenv.Cgroup)
 	testbox.LeavesNoCgroups(t)
@@ -129,8 +128,7 @@ func TestCgroupsOfAKilledHost(t *testing.T) {
 	}
 }
 
-// limitedHost has sandboxes with limits, in which something runs, until it is
-// killed.
+// limitedHost runs sandboxes with limits until it is killed.
 func limitedHost() {
 	eng, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -151,13 +149,13 @@ func limitedHost() {
 	select {}
 }
 
-// Where not the sandbox's own limit is met but that of a cgroup around it, or the
-// machine's, the outcome says so.
+// If a cgroup around the sandbox, or the machine, runs out of memory before the sandbox meets its own limit, the
+// outcome says so.
 func TestOutcomeOfTheHostsMemory(t *testing.T) {
 	testenv.Need(t, testenv.UserNS, testenv.Cgroup)
 	testbox.LeavesNoCgroups(t)
 	outer := enclosing(t, 20*engine.MiB)
-	// So that the interpreter's files are somebody else's memory, and there is room.
+	// The pages of the interpreter are charged to whoever reads them first: not to the small cgroup.
 	testbox.Run(t, testbox.Sandbox(t, engine.Spec{}), "python3", "-c", "import os, time")
 	h, err := engine.ProbeHost()
 	if err != nil {
@@ -187,8 +185,7 @@ func TestOutcomeOfTheHostsMemory(t *testing.T) {
 	}
 }
 
-// enclosing makes a cgroup with a limit for sandboxes' cgroups to be in. This
-// process is not in it.
+// enclosing makes a cgroup with a memory limit, in which sandboxes get theirs. This process is not in it.
 func enclosing(t *testing.T, limit engine.Bytes) (dir string) {
 	t.Helper()
 	// An engine moves this process out of the way.
@@ -215,7 +212,7 @@ func enclosing(t *testing.T, limit engine.Bytes) (dir string) {
 	return dir
 }
 
-// However many start at once: each one's limits hold from its first moment on.
+// Even if many sandboxes start at once, the limits of each hold from its first moment on.
 func TestBombsAtOnce(t *testing.T) {
 	testbox.LeavesNoCgroups(t)
 	eng := testbox.Open(t)
@@ -244,8 +241,7 @@ func TestBombsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// What the host process has is none of a command's, though that begins in its
-// memory.
+// The memory of the host process is not charged to a command, although the command starts in it.
 func TestUsageIsNotTheHosts(t *testing.T) {
 	testbox.EachLevel(t, testUsageIsNotTheHosts, testbox.Confined...)
 }

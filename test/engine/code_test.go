@@ -17,7 +17,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// code runs a piece of it in a sandbox of its own.
+// code runs code in a new sandbox at a level.
 func code(t testing.TB, l testbox.Level, s engine.Spec, c engine.Code, tools *broker.Set) *engine.Result {
 	t.Helper()
 	res, err := l.Open(t).Run(testbox.Within(t, 2*time.Minute), l.Accept(s), c, tools)
@@ -59,7 +59,7 @@ func testSession(t *testing.T, l testbox.Level) {
 				res.Error, res.Stderr, fmt.Sprint(c))
 		}
 	}
-	// Tools of an earlier run are not those of this one.
+	// The tools of an earlier run are not available to this one.
 	res, err := s.Run(t.Context(), engine.Code{Source: "add(1, 2)"}, nil)
 	if err != nil || res.Error == nil {
 		t.Errorf("%+v, %v", res, err)
@@ -94,7 +94,7 @@ func testSessionTimeout(t *testing.T, l testbox.Level) {
 	}
 }
 
-// Everything at once: no call gets another's answer.
+// With many calls in many sandboxes at once, no call gets the answer of another.
 func TestManySandboxesManyCalls(t *testing.T) {
 	testenv.Long(t)
 	const boxes, calls = 100, 1000
@@ -159,8 +159,7 @@ func testCodeUnderEachProfile(t *testing.T, l testbox.Level) {
 	}
 }
 
-// Descriptors that a guest sends along go nowhere, and what it sends raw is
-// bounded: the host takes up none, and goes on.
+// Descriptors that a guest sends on the channel are dropped, and what it sends raw is bounded. The host goes on.
 func TestHostileGuest(t *testing.T) {
 	testenv.NoRace(t)
 	const script = `
@@ -214,8 +213,7 @@ func descriptors(t *testing.T) int {
 	return len(fds)
 }
 
-// A daemon thread that waits for a tool when the code has ended goes with it,
-// and says nothing.
+// A daemon thread that waits for a tool ends with the code, without a message.
 func TestDaemonThreadInACall(t *testing.T) {
 	tools := testbox.Adders()
 	broker.Add(tools, "hang", "", func(ctx context.Context, _ struct{}) (int, error) {
@@ -234,7 +232,7 @@ add(1, 2)`}, tools)
 	}
 }
 
-// A check is asked once, before anything starts, and its error is the caller's.
+// A check is called once, before anything starts, and the caller gets its error.
 func TestCheckIsAskedOnce(t *testing.T) {
 	asked := 0
 	unwanted := errors.New("not this")

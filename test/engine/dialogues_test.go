@@ -23,8 +23,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// dialogue is a file of testdata/dialogues: what guests of every language say to
-// the same tools, and what comes of it.
+// dialogue is a file of testdata/dialogues: what guests in every language say to the same tools, and the result.
 type dialogue struct {
 	name  string
 	code  map[string]string // by language
@@ -96,7 +95,7 @@ func (d *dialogue) parse(t *testing.T, what, text string) {
 	}
 }
 
-// One set of dialogues holds for the guests of all languages.
+// Guests in all languages have the same dialogues.
 func TestDialogues(t *testing.T) {
 	testbox.EachLevel(t, testDialogues, testbox.Namespaces, testbox.ProcessGroups)
 }
@@ -164,7 +163,7 @@ func (d *dialogue) converse(t *testing.T, eng *engine.Engine, lang, source, prog
 	}
 }
 
-// differs says what a Result has in the place of what is wanted, or "".
+// differs returns what the Result has instead of what is wanted, or "".
 func (w want) differs(t *testing.T, r *engine.Result, lang string) string {
 	t.Helper()
 	text := func(got string, want string) string {
@@ -220,7 +219,7 @@ func (w want) differs(t *testing.T, r *engine.Result, lang string) string {
 	return ""
 }
 
-// conversation is the set of tools that dialogues are about.
+// conversation returns the tools of the dialogues.
 func conversation() *broker.Set {
 	s := testbox.Adders()
 	broker.Add(s, "multiply", "", func(_ context.Context, in struct {
@@ -292,8 +291,7 @@ func conversation() *broker.Set {
 	return s
 }
 
-// goDialogues builds a program of all that is said in Go. What it says is
-// chosen by its first argument.
+// goDialogues builds a program with the Go part of all dialogues. Its first argument selects one.
 func goDialogues(t *testing.T, all []dialogue) string {
 	t.Helper()
 	testenv.Need(t, testenv.Program("go"))

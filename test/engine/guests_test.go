@@ -18,7 +18,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// A shell script calls tools, also from jobs and from children.
+// A shell script calls tools, even from jobs and from children.
 func TestCodeInShell(t *testing.T) { testbox.EachLevel(t, testCodeInShell) }
 
 func testCodeInShell(t *testing.T, l testbox.Level) {
@@ -48,7 +48,7 @@ exit 3`
 	}
 }
 
-// A program written in Go is a guest, too.
+// A program written in Go is a guest.
 func TestGuestInGo(t *testing.T) {
 	testenv.Need(t, testenv.Program("go"))
 	dir := testenv.Dir(t)
@@ -56,7 +56,7 @@ func TestGuestInGo(t *testing.T) {
 	if out, err := testbox.GoBuild(program, "./testdata/goguest").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	// What interpreters are started with is not for it to carry.
+	// The bootstraps of interpreters must not be linked into it.
 	if linked, err := os.ReadFile(program); err != nil || !bytes.Contains(linked, []byte("TEGMEN_FD")) ||
 		bytes.Contains(linked, []byte("_tegmen_arguments")) || bytes.Contains(linked, []byte("import sys")) ||
 		bytes.Contains(linked, []byte("tegmen:guest")) {

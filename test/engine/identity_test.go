@@ -29,7 +29,7 @@ func TestGuestIsNeverHostRoot(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("%v", pids)
 	}
-	// Nor is this process anyone else now, whichever threads it started from.
+	// This process keeps its own identity, whichever threads it starts from.
 	for range 10 {
 		testbox.Sandbox(t, engine.Spec{})
 	}
@@ -60,9 +60,8 @@ func TestGuestIsNeverHostRoot(t *testing.T) {
 	}
 }
 
-// A host process that starts something else as another user loses its dumpable
-// flag by it, and must be able to start sandboxes all the same; nor does it get
-// the flag back.
+// A host process loses its dumpable flag when it starts something as another user. It can start sandboxes all the
+// same, and does not get the flag back.
 func TestHostThatIsNotDumpable(t *testing.T) {
 	testenv.Need(t, testenv.UserNS)
 	out, err := testbox.Helper(t, "undumpable").Output()
@@ -90,7 +89,7 @@ func undumpable() {
 		}
 		fmt.Print(res.Outcome, " ")
 	}
-	// Nothing that is done in the background needs it for a moment any more.
+	// No background work needs the flag any more.
 	err = eng.Close()
 	flag, ferr := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err := errors.Join(err, ferr); err != nil {

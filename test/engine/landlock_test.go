@@ -72,7 +72,7 @@ func TestLandlockRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "6.12") {
 		t.Errorf("an old Landlock: %v", err)
 	}
-	// Where there are namespaces, to accept to be without changes nothing.
+	// If there are namespaces, accepting their absence changes nothing.
 	h := testbox.Landlock.Host(t)
 	h.TryNamespaces = nil
 	if p, err := engine.Compile(testbox.WithoutNamespaces, h); err != nil || len(p.Dropped) > 0 {
@@ -80,7 +80,7 @@ func TestLandlockRefuses(t *testing.T) {
 	}
 }
 
-// What a host that was killed has left is removed by the next.
+// If a host is killed, the next one removes its directories.
 func TestLandlockDirectoriesAreSwept(t *testing.T) {
 	temp := testenv.Dir(t)
 	t.Setenv("TMPDIR", temp)
@@ -95,7 +95,7 @@ func TestLandlockDirectoriesAreSwept(t *testing.T) {
 	}
 	eng := testbox.Landlock.Open(t)
 	one := testbox.Start(t, eng, testbox.WithoutNamespaces)
-	// another engine finds the first one's, which is in use
+	// Another engine finds the directory of the first one, which is in use.
 	two := testbox.Start(t, testbox.Landlock.Open(t), testbox.WithoutNamespaces)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("still there: %v", err)
@@ -113,8 +113,8 @@ func TestLandlockDirectoriesAreSwept(t *testing.T) {
 	}
 }
 
-// In a container as docker makes them, namespaces and clone3 are refused; the
-// command says so, and goes on without where that is accepted.
+// In a container of docker, namespaces and clone3 are refused. The command says so, and runs without them if that is
+// accepted.
 func TestInAContainer(t *testing.T) {
 	testenv.Long(t)
 	testenv.Need(t, testenv.Landlock(6))
@@ -138,8 +138,8 @@ func TestInAContainer(t *testing.T) {
 	}
 }
 
-// Where Landlock is refused as well there is no isolation left: the command says
-// so, and runs only where that is accepted, with a warning.
+// If Landlock is refused as well, no isolation is left: the command says so, and runs with a warning only if that is
+// accepted.
 func TestInAContainerWithoutLandlock(t *testing.T) {
 	testenv.Long(t)
 	testenv.Need(t, testenv.Program("bash"))
@@ -171,8 +171,7 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 	}
 }
 
-// containerWithCommand is a sandbox with docker's filter, changed so, and with
-// tegmen in /opt/bin.
+// containerWithCommand starts a sandbox with a changed filter of docker, and with tegmen in /opt/bin.
 func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sandbox {
 	t.Helper()
 	testenv.Need(t, testenv.Program("go"))
@@ -182,7 +181,7 @@ func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sa
 	}
 	change(p)
 	eng := testbox.Open(t)
-	// one that was built before is a link
+	// A command that was built before is a link.
 	tegmen, err := filepath.EvalSymlinks(filepath.Join(testbox.CommandDir(t), "tegmen"))
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +207,7 @@ func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sa
 	return container
 }
 
-// Orphans go to the nearest subreaper, which a guest can be: its own end, in
-// turn, passes them on to the reaper, and none is lost.
+// A guest can be a subreaper, which adopts orphans. When it ends, the reaper gets them: none is lost.
 func TestSubreapersDoNotHideATree(t *testing.T) {
 	mark := testbox.Marker(900)
 	box := testbox.Start(t, testbox.Landlock.Open(t), testbox.WithoutNamespaces)

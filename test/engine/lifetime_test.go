@@ -59,13 +59,13 @@ func testOutputHeldOpenIsReported(t *testing.T, l testbox.Level) {
 	if res := testbox.Run(t, box, "sh", "-c", "sleep 1000 & echo hi"); !res.Detached || string(res.Stdout) != "hi\n" {
 		t.Errorf("detached %v, stdout %q", res.Detached, res.Stdout)
 	}
-	// The shell goes only when what it leaves behind has let the output go.
+	// The shell ends only when the process that it leaves behind has closed the output.
 	if res := testbox.Run(t, box, "sh", "-c",
 		"{ >$TMPDIR/apart; exec sleep 1000; } >/dev/null 2>&1 & until [ -e $TMPDIR/apart ]; do :; done; "+
 			"echo hi"); res.Detached {
 		t.Error("detached, though nothing holds the output")
 	}
-	// However short the delay: what was written before the end is there.
+	// However short WaitDelay is, output that was written before the end is there.
 	for i := range 50 {
 		cmd := box.Command("sh", "-c", "sleep 1000 & echo hi")
 		cmd.WaitDelay = 1
@@ -100,8 +100,7 @@ func testTimeoutEndsTheSandbox(t *testing.T, l testbox.Level) {
 	}
 }
 
-// With Keep, a timeout or cancel takes the command and all that descends from
-// it, wherever it has gone, and nothing else.
+// With Keep, a timeout or cancel kills the command and all its descendants, and nothing else.
 func TestKeepKillsOnlyTheTree(t *testing.T) { testbox.EachLevel(t, testKeepKillsOnlyTheTree) }
 
 func testKeepKillsOnlyTheTree(t *testing.T, l testbox.Level) {
@@ -149,8 +148,8 @@ func testKeepKillsOnlyTheTree(t *testing.T, l testbox.Level) {
 	}
 }
 
-// Sandboxes of the same user that end meanwhile do not take one with them that
-// is to live on: for a moment nobody can tell whose their processes are.
+// Sandboxes of the same user that end meanwhile do not kill the processes of one that goes on, although for a moment
+// nobody can tell whose they are.
 func TestKeepBesideSandboxesThatEnd(t *testing.T) {
 	eng := testbox.Open(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -187,8 +186,8 @@ func TestKeepBesideSandboxesThatEnd(t *testing.T) {
 	others.Wait()
 }
 
-// A command started while its sandbox ends runs there or not at all: never in
-// another sandbox that has got a number of its.
+// A command that is started while its sandbox ends runs there or not at all: never in another sandbox that reuses one
+// of its numbers (a descriptor, a pid).
 func TestStartsWhileSandboxesEnd(t *testing.T) { testbox.EachLevel(t, testStartsWhileSandboxesEnd) }
 
 func testStartsWhileSandboxesEnd(t *testing.T, l testbox.Level) {
@@ -236,8 +235,7 @@ func testCanceledBeforeStart(t *testing.T, l testbox.Level) {
 	}
 }
 
-// hostToBeKilled starts sandboxes and commands in all phases of their lives
-// until it is killed.
+// hostToBeKilled starts sandboxes and commands in all phases of their lives until it is killed.
 func hostToBeKilled() {
 	l, mark := testbox.LevelNamed(os.Args[1]), os.Args[2]
 	h, err := l.Probe()
@@ -285,7 +283,7 @@ func testNothingSurvivesTheHost(t *testing.T, l testbox.Level) {
 	for i := range 8 {
 		mark := testbox.Marker(300 + i)
 		host, out := testbox.StartHelper(t, "host", l.Name, mark)
-		// Killed after a number of starts, so at another point each time.
+		// It is killed after a different number of starts each time.
 		if _, err := io.ReadFull(out, make([]byte, len("started\n")*(1+i))); err != nil {
 			t.Fatal(err)
 		}
@@ -298,11 +296,10 @@ func testNothingSurvivesTheHost(t *testing.T, l testbox.Level) {
 	}
 }
 
-// A signal to the group reaches what a shell waits for; one to the command does
-// not.
+// A signal to the group reaches the child that a shell waits for; a signal to the command does not.
 func TestSignalGroup(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
-	// waits already when it says so
+	// The shell waits already when its child says "ready".
 	cmd := box.CommandContext(testbox.Within(t, time.Minute), "sh", "-c",
 		"sh -c 'echo ready; exec sleep 1000'; echo after")
 	r, w, err := os.Pipe()

@@ -82,7 +82,7 @@ func testCPUTimeLimit(t *testing.T, l testbox.Level) {
 			if used := res.Usage.User + res.Usage.System; used < 500*time.Millisecond || used > 3*time.Second {
 				t.Errorf("used %v of 1s", used)
 			}
-			// The same signals from elsewhere are not the limit.
+			// The same signals from another sender are not the limit.
 			if res := testbox.Run(t, box, "sh", "-c", "kill -XCPU $$"); res.Outcome != engine.Signaled {
 				t.Errorf("a SIGXCPU of its own: %s", res.Outcome)
 			}
@@ -90,8 +90,7 @@ func testCPUTimeLimit(t *testing.T, l testbox.Level) {
 	}
 }
 
-// What a guest runs into, by the errno that it sees, and that it cannot raise
-// the limit.
+// A guest gets this errno at each limit, and cannot raise the limit.
 func TestLimitsHold(t *testing.T) {
 	testenv.NoRace(t)
 	box := testbox.Sandbox(t, engine.Spec{Limits: engine.Limits{
@@ -169,7 +168,7 @@ while time.process_time() < 0.3: pass`)
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &self); err != nil {
 		t.Fatal(err)
 	}
-	// Not less than this process has, which a command's starts with.
+	// A command starts with the memory of this process, so its peak is not less than that.
 	if m, own := res.Usage.MaxRSS, engine.Bytes(self.Maxrss)*engine.KiB; m < 256*engine.MiB ||
 		m > max(320*engine.MiB, own) {
 		t.Errorf("resident %v, want some 265MiB, or up to the %v of this process", m, own)
@@ -179,8 +178,8 @@ while time.process_time() < 0.3: pass`)
 	}
 }
 
-// Who kills pid 1 from outside ends its commands with it: they are lost, whatever
-// the signal, and no other can be started.
+// If pid 1 is killed from outside, its commands end with it: they are lost, whatever the signal, and no other can be
+// started.
 func TestLostWhenPid1IsKilled(t *testing.T) {
 	eng := testbox.Open(t)
 	for range 20 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// Sandboxes of one template share nothing that can be written to.
+// Sandboxes of one template share nothing writable.
 func TestSandboxesAreApart(t *testing.T) {
 	eng := testbox.Open(t)
 	a, b := testbox.Start(t, eng, engine.Spec{}), testbox.Start(t, eng, engine.Spec{})
@@ -48,8 +48,7 @@ func TestManySandboxesLeaveNothing(t *testing.T) {
 	}
 }
 
-// Five hundred at once, each with a command that runs, take no thread each, and
-// all go with the engine.
+// Five hundred sandboxes with a running command each do not take a thread each, and all end with the engine.
 func TestFiveHundredAtOnce(t *testing.T) {
 	testenv.Need(t, testenv.UserNS)
 	eng, err := engine.Open(engine.Options{})
@@ -71,7 +70,7 @@ func TestFiveHundredAtOnce(t *testing.T) {
 	if n := len(testbox.Alive(t, "five-hundred")); n != 500 {
 		t.Errorf("%d sandboxes live", n)
 	}
-	// Not one each: on a busy machine some wait for the kernel at the same moment.
+	// On a busy machine some threads wait for the kernel at the same moment.
 	if more := threads(t) - before; more > 200 {
 		t.Errorf("%d more threads", more)
 	}

@@ -16,8 +16,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// Who meets the limit to memory makes no difference: the command's outcome names
-// it.
+// The outcome of a command names the memory limit, whichever of its processes meets it.
 func TestOutcomeOfMemoryWhoeverTakesIt(t *testing.T) {
 	testenv.Long(t)
 	testbox.LeavesNoCgroups(t)
@@ -51,7 +50,7 @@ os._exit(0)`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{Memory: testbox.SmallMemory}})
-			// The code may be 0: a parent that has ended before the rest was killed.
+			// The code may be 0: the parent may have ended before the rest was killed.
 			testbox.Ends(engine.OOM, 0, "memory").Check(t,
 				testbox.Run(t, box, "python3", "-c", "import os, threading, time"+testbox.Eat+c.code))
 			select {
@@ -63,7 +62,7 @@ os._exit(0)`},
 	}
 }
 
-// So it is for processes.
+// The outcome names the limit on processes, whichever process forks.
 func TestOutcomeOfPidsWhoeverForks(t *testing.T) {
 	testenv.Long(t)
 	eng := testbox.Open(t)
@@ -100,8 +99,8 @@ os.wait(); time.sleep(3); os._exit(3)`, testbox.Ends(engine.Pids, 3, "pids")},
 	}
 }
 
-// And for CPU time: a process that has used up its own is killed by the kernel,
-// and what descends from a command counts for it.
+// The outcome names the limit on CPU time, even if descendants use it. The kernel kills a process that has used up its
+// own.
 func TestOutcomeOfCPUWhoeverUsesIt(t *testing.T) {
 	testenv.Long(t)
 	eng := testbox.Open(t)
@@ -119,12 +118,11 @@ def spin():
 		{"a thread", testbox.Python(spin + `
 threading.Thread(target=spin, daemon=True).start()
 time.sleep(60)`), testbox.Ends(engine.CPU, 128+int(unix.SIGXCPU), "cputime")},
-		// A child is killed, and its parent goes on. Of that the kernel tells only the
-		// parent: who looks at what all have used has seen the limit reached, or, since
-		// the kernel counts for it by ticks, not quite.
+		// The child is killed, and its parent goes on. The kernel tells only the parent. The watchdog, which adds up all
+		// processes, may have seen the limit reached or not quite, since the kernel counts by ticks.
 		{"a child that is waited for", []string{"sh", "-c", `sh -c "while :; do :; done"; [ $? = 152 ] && exit 3`},
 			testbox.Ends(engine.Exit, 3, testbox.AnyEvent)},
-		// None meets its own, and the command's is met before what is added to it.
+		// No process reaches its own limit. The command reaches it only when the watchdog adds them up.
 		{"children, and all goes well", testbox.Python(spin + `
 for i in range(2):
     if os.fork() == 0:
@@ -146,7 +144,7 @@ time.sleep(60)`), testbox.Ends(engine.CPU, 137, "cputime")},
 	}
 }
 
-// A kill that no limit has caused is none of a limit's, whoever it comes from.
+// A kill from outside is not taken for a limit, whoever sends it.
 func TestOutcomeKilledFromOutside(t *testing.T) {
 	eng := testbox.Open(t)
 	box := testbox.Start(t, eng, engine.Spec{Keep: true,
@@ -188,7 +186,7 @@ func TestOutcomeKilledFromOutside(t *testing.T) {
 	}
 }
 
-// groupOf is the directory of a process's cgroup.
+// groupOf returns the directory of a process's cgroup.
 func groupOf(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")

@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/seccomp"
 )
 
-// What is refused is listed, by call, and answered as without an audit.
+// Refused calls are listed, and answered as without an audit.
 func TestAuditListsRefusals(t *testing.T) {
 	const script = `
 import ctypes, errno, os, socket
@@ -52,8 +52,8 @@ print(os.wait()[1] & 127)`
 	}
 }
 
-// An audit in which thousands of refusals come from many processes at once, some
-// of which are killed while they wait for an answer.
+// An audit survives thousands of refusals from many processes at once, some of which are killed while they wait for an
+// answer.
 func TestAuditUnderLoad(t *testing.T) { testbox.EachLevel(t, testAuditUnderLoad, testbox.Confined...) }
 
 func testAuditUnderLoad(t *testing.T, l testbox.Level) {
@@ -79,11 +79,11 @@ print("done")`)
 	}
 }
 
-// Nothing is executed but the command, in no way that there is.
+// Nothing but the command can be executed, by any way there is.
 func TestNoExec(t *testing.T) {
 	eng := testbox.Open(t)
 	for i, profile := range []string{"default", "strict", "debug", "default"} {
-		// The last time under an audit, too: the two filters do not get in each other's way.
+		// The last time with an audit: the two filters do not disturb each other.
 		box := testbox.Start(t, eng, engine.Spec{Keep: true,
 			Seccomp: engine.Seccomp{Profile: profile, NoExec: true, Audit: i == 3}})
 		res := testbox.Run(t, box, "python3", "-c", `
@@ -110,7 +110,7 @@ t = threading.Thread(target=print, args=("threads",)); t.start(); t.join()`)
 		if got := strings.Join(strings.Fields(string(res.Stdout)), " "); res.Outcome != engine.OK || got != want {
 			t.Errorf("%s: %s, got %q, want %q; stderr %s", profile, res.Outcome, got, want, res.Stderr)
 		}
-		// A second command has a cookie of its own.
+		// A second command has another cookie.
 		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
 			t.Errorf("%s: a second command: %s", profile, res.Outcome)
 		}
@@ -139,8 +139,7 @@ a = socket.create_server(("127.0.0.1", 0)); b = socket.create_connection(a.getso
 	}
 }
 
-// A policy of one's own is in force, and one with which nothing could start is
-// refused before anything does.
+// A user-supplied policy is enforced, and one with which nothing could start is refused before anything starts.
 func TestPolicyOfOnesOwn(t *testing.T) {
 	eng := testbox.Open(t)
 	p, err := seccomp.Parse([]byte(`{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["uname"], "action": "SCMP_ACT_ERRNO", "errnoRet": 5}]}`))
@@ -169,8 +168,8 @@ func TestPolicyOfOnesOwn(t *testing.T) {
 	}
 }
 
-// The gate, which still comes before the guest's program, cannot be looked at,
-// though it is the guest's user's: it has a capability that guests have not.
+// The gate runs before the guest's program, as the guest's user, and cannot be inspected: it has a capability that
+// guests lack.
 func TestPrivilegesAreGone(t *testing.T) {
 	for _, s := range []engine.Seccomp{{}, testbox.NoFilter, {Profile: "strict"}} {
 		res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{User: &engine.User{}, Seccomp: s}), "python3", "-S", "-c", `

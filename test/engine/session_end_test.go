@@ -16,7 +16,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// Code that is refused has not been near the session, which goes on.
+// Refused code does not reach the session, which goes on.
 func TestRefusedCodeKeepsTheSession(t *testing.T) {
 	s := testbox.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: 20 * time.Second}}).Session("python")
 	defer s.Close()
@@ -60,7 +60,7 @@ for fd in range(3, 30):
 os.write(fd, b'{"jsonrpc":"2.0","id":"x","method":"result","params":{"value":1}}\n')
 os.kill(os.getpid(), signal.SIGSTOP)`
 
-// An interpreter that does not read its next job reaches that one's limit.
+// If an interpreter does not read its next job, that job reaches its time limit.
 func TestSessionThatDoesNotRead(t *testing.T) {
 	testbox.EachLevel(t, testSessionThatDoesNotRead, testbox.Confined...)
 }
@@ -128,7 +128,7 @@ func testSessionClosedWhileItRuns(t *testing.T, l testbox.Level) {
 	}
 }
 
-// A command that is started twice, by mistake, is the one that it was.
+// Starting a command twice, by mistake, does not disturb it.
 func TestStartedTwice(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	again := make(chan struct{})

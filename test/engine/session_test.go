@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// Runs take turns, in which each has its own output, value and tools.
+// Runs take turns, and each has its own output, value and tools.
 func TestSessionTurns(t *testing.T) { testbox.EachLevel(t, testSessionTurns, testbox.Confined...) }
 
 func testSessionTurns(t *testing.T, l testbox.Level) {
@@ -41,8 +41,7 @@ func testSessionTurns(t *testing.T, l testbox.Level) {
 	}
 }
 
-// Close ends a run that is under way, and the turn of who waits for one; the
-// sandbox lives on.
+// Close ends the run that is under way and refuses the one that waits for its turn. The sandbox goes on.
 func TestSessionClose(t *testing.T) { testbox.EachLevel(t, testSessionClose, testbox.Confined...) }
 
 func testSessionClose(t *testing.T, l testbox.Level) {

@@ -140,8 +140,8 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrNoProgress }
 
-// Each guest has exactly its own descriptors, whatever else is being started,
-// and one that the host forgot to mark close-on-exec is not among them.
+// Each guest has exactly its own descriptors, whatever else is being started. One that the host forgot to mark
+// close-on-exec is not among them.
 func TestConcurrentLaunchesSeeOnlyTheirDescriptors(t *testing.T) {
 	testbox.EachLevel(t, testConcurrentLaunchesSeeOnlyTheirDescriptors)
 }
@@ -163,7 +163,7 @@ func testConcurrentLaunchesSeeOnlyTheirDescriptors(t *testing.T, l testbox.Level
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			// The shell's own glob opens one descriptor, which is the last.
+			// The last descriptor is the one that the shell opens for its glob.
 			cmd := boxes[i%2].CommandContext(testbox.Within(t, time.Minute), "sh", "-c",
 				"cat; cd /proc/self/fd; echo *; readlink 0 1 2")
 			cmd.Stdin = strings.NewReader(fmt.Sprintf("%d ", i))
@@ -254,7 +254,7 @@ func testTerminalInterrupts(t *testing.T, l testbox.Level) {
 	}
 }
 
-// A guest can open its own output again by name, also where the engine is root.
+// A guest can open its own output again by name, even if the engine is root.
 func TestOutputByName(t *testing.T) { testbox.EachLevel(t, testOutputByName, testbox.Confined...) }
 
 func testOutputByName(t *testing.T, l testbox.Level) {

@@ -17,8 +17,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// near compares with what the kernel says elsewhere: within a part, and something
-// that no program can see of itself.
+// near compares a value with another source: it may differ by a part, and by something that no program can see of
+// itself.
 func near(t *testing.T, what string, got, want, part, besides float64) {
 	t.Helper()
 	t.Logf("%s: %.4g, the guest's own %.4g (%+.1f %%)", what, got, want, 100*(got/want-1))
@@ -27,8 +27,7 @@ func near(t *testing.T, what string, got, want, part, besides float64) {
 	}
 }
 
-// CPU time is what the guest itself is told by times(2), within 5 %. What it
-// cannot know is what its start and its end take.
+// CPU time is what times(2) tells the guest, within 5 %. The guest cannot know the cost of its own start and end.
 func TestUsageOfCPU(t *testing.T) { testbox.EachLevel(t, testUsageOfCPU, testbox.Confined...) }
 
 func testUsageOfCPU(t *testing.T, l testbox.Level) {
@@ -55,8 +54,7 @@ for i in range(3):
     if os.fork() == 0: spin(.35); os._exit(0)
 for i in range(3): os.wait()
 end()`},
-		// Of one that nobody waits for the kernel tells only its cgroup; the watchdog
-		// has to see it.
+		// If nobody waits for a process, the kernel adds its time only to the cgroup. The watchdog must see it.
 		{"an orphan", `
 r, w = os.pipe()
 if os.fork() == 0:
@@ -72,8 +70,7 @@ end(float(os.read(r, 100)))`},
 		t.Run(c.name, func(t *testing.T) {
 			box := l.Start(t, eng, engine.Spec{Keep: true})
 			testbox.Run(t, box, "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done") // is none of it
-			// Again where it is far off: an emulated machine counts for a process what
-			// the one below it has taken from it.
+			// Try again if it is far off: an emulated machine charges a process for what the machine below has taken.
 			for i := range 3 {
 				res := testbox.Run(t, box, "python3", "-c", spin+c.code)
 				own, err := strconv.ParseFloat(strings.TrimSpace(string(res.Stdout)), 64)
@@ -94,15 +91,15 @@ end(float(os.read(r, 100)))`},
 	}
 }
 
-// startAndEnd is what an empty program takes of CPU time here, twice.
+// startAndEnd returns twice the CPU time of an empty program.
 func startAndEnd(t *testing.T) time.Duration {
 	t.Helper()
 	res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{}), "true")
 	return 2 * max(res.Usage.User+res.Usage.System, 10*time.Millisecond)
 }
 
-// Peak memory is what a program is known to touch, within 10 %: the difference to
-// the same program that does not.
+// Peak memory is what a program is known to touch, within 10 %: the difference from the same program that does not
+// touch it.
 func TestUsageOfMemory(t *testing.T) { testbox.EachLevel(t, testUsageOfMemory, testbox.Confined...) }
 
 func testUsageOfMemory(t *testing.T, l testbox.Level) {
@@ -145,8 +142,7 @@ for i in range(3):
 	}
 }
 
-// The number of processes and threads at most is theirs, and, where the watchdog
-// counts, pid 1 of the sandbox.
+// Usage.Pids is the peak of processes and threads. The watchdog also counts pid 1 of the sandbox.
 func TestUsageOfPids(t *testing.T) { testbox.EachLevel(t, testUsageOfPids, testbox.Confined...) }
 
 func testUsageOfPids(t *testing.T, l testbox.Level) {
@@ -169,7 +165,7 @@ for i in range(4): threading.Thread(target=time.sleep, args=(.6,)).start()
 	}
 }
 
-// What is added to a workspace of the host is watched where that is asked for.
+// If asked to, the watchdog bounds what is added to a workspace of the host.
 func TestOutcomeOfTheWorkspace(t *testing.T) {
 	testenv.NoRace(t)
 	testenv.Need(t, testenv.UserNS)

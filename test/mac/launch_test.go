@@ -210,8 +210,7 @@ func TestEnvironmentOfShells(t *testing.T) {
 func TestArguments(t *testing.T) {
 	needs(t, "python3")
 	args := []string{
-		"", " ", "two words", "'", `"`, `\`, `\n`, "a\n" +
-			"b", "\n", "\t", "-", "--", "-p", "-D", "-Dx=y", "$HOME", "$(id)", "`id`", "*", "?", "~", "!x", "#", ";", "&", "|",
+		"", " ", "two words", "'", `"`, `\`, `\n`, "a\nb", "\n", "\t", "-", "--", "-p", "-D", "-Dx=y", "$HOME", "$(id)", "`id`", "*", "?", "~", "!x", "#", ";", "&", "|",
 		">x", "a=b", "Grüße", "日本語", "\x01", "\xff\xfe", "%s", "(allow default)", strings.Repeat("x", 100_000), "",
 	}
 	box := sandbox(t, engine.Spec{})

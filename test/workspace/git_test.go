@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// git runs git on the host, whoever the directory belongs to.
+// git runs git on the host, whoever owns the directory.
 func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	testenv.Need(t, testenv.Program("git"))
@@ -32,7 +32,7 @@ func git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// handOver makes a directory belong to whom guests run as.
+// handOver gives a directory to the account of guests.
 func handOver(t testing.TB, dir string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -43,7 +43,7 @@ func handOver(t testing.TB, dir string) {
 	}
 }
 
-// repository is a workspace of git with one commit.
+// repository makes a workspace with a git repository of one commit.
 func repository(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(testenv.Dir(t), "ws")
@@ -59,7 +59,7 @@ func repository(t testing.TB) string {
 	return dir
 }
 
-// commitInside has git commit inside, and wants it to say nothing else.
+// commitInside commits inside. git must print nothing else.
 func commitInside(t *testing.T, ws string) {
 	t.Helper()
 	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}, Env: []string{
@@ -70,7 +70,7 @@ func commitInside(t *testing.T, ws string) {
 		"git fsck && git status --short && git log -1 --format=%s"); got != "inside" {
 		t.Errorf("inside: %s", got)
 	}
-	// The host's git is at home there at the same time.
+	// The host's git works there at the same time.
 	if got := git(t, ws, "log", "-1", "--format=%s", "other"); got != "inside" {
 		t.Errorf("outside: %s", got)
 	}
@@ -132,8 +132,7 @@ func TestCommitsInside(t *testing.T) {
 			AllowWrite: []string{".git/modules"}}}), env)
 	})
 	t.Run("in a repository", func(t *testing.T) {
-		// The empty .git that stands for a missing one does not hide that of
-		// the directory above.
+		// The empty .git that stands for a missing one does not hide the repository above.
 		top := repository(t)
 		if err := os.Mkdir(top+"/sub", 0o755); err != nil {
 			t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// acts are what a guest does to have the host execute something, and how it
-// ends where that is protected. Without protection each succeeds.
+// acts are what a guest does to make the host execute something, and the errno it gets. Without protection each
+// succeeds.
 var acts = []struct{ name, act, want string }{
 	{"make a directory", `os.mkdir(".vscode")`, "EEXIST"},
 	{"write in it", `os.makedirs(".vscode", exist_ok=True); open(".vscode/tasks.json", "w")`, "EROFS"},
@@ -106,8 +106,7 @@ func TestProtectedFromGuests(t *testing.T) {
 	}
 }
 
-// A workspace has two names when it is given by a link, and parts that exist
-// beside others that do not.
+// A workspace that is given by a link has two names; some of its protected parts exist and some do not.
 func TestProtectedByEveryName(t *testing.T) {
 	ws := repository(t)
 	link := filepath.Join(testenv.Dir(t), "link")

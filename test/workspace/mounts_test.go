@@ -45,7 +45,7 @@ func TestChangedSinceCompile(t *testing.T) {
 					t.Fatal(err)
 				}
 				if templates {
-					// Wanted once, so that the next start makes the template.
+					// The first use makes the next start prepare a template.
 					if box, err := eng.StartPlan(context.Background(), plan); err != nil {
 						t.Fatal(err)
 					} else if err := box.Close(); err != nil {
@@ -67,7 +67,7 @@ func TestChangedSinceCompile(t *testing.T) {
 	}
 }
 
-// What a guest writes belongs, on the host, to the user it ran as: never root.
+// Files that a guest writes belong, on the host, to the user it ran as: never to root.
 func TestFilesBelongToTheUser(t *testing.T) {
 	dir := testenv.Dir(t)
 	uid := os.Getuid()

@@ -19,7 +19,7 @@ import (
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
-// refused wants a commit to be refused for these paths, with nothing changed.
+// refused checks that a commit of these paths is refused, and changes nothing.
 func refused(t testing.TB, box *engine.Sandbox, why error, paths ...string) {
 	t.Helper()
 	ws := box.Plan().Spec.FS.Workspace
@@ -107,7 +107,7 @@ func TestOverlayConflicts(t *testing.T) {
 		testbox.Output(t, box, "echo guest >a; rm d/y")
 		script(t, s.FS.Workspace, "echo host >b; echo host >d/other; touch a2")
 		commit(t, box)
-		// And of what has been committed.
+		// The same holds for paths that have been committed.
 		testbox.Output(t, box, "echo again >a; mkdir d/y")
 		commit(t, box)
 		if got := script(t, s.FS.Workspace, "cat a b d/other; test -d d/y"); got != "again\nhost\nhost\n" {
@@ -116,8 +116,7 @@ func TestOverlayConflicts(t *testing.T) {
 	})
 }
 
-// tick returns when the kernel's clock, by which files are stamped, has moved
-// on since the sandbox started.
+// tick returns when the clock that stamps files has moved on since the sandbox started.
 func tick(t testing.TB, dir string) {
 	t.Helper()
 	begin := time.Now()
@@ -160,11 +159,11 @@ func TestOverlayBusy(t *testing.T) {
 	commit(t, box)
 }
 
-// Changes are listed and committed at any time, also while everything changes.
+// Changes can be listed and committed at any time, even while everything changes.
 func TestOverlayInMotion(t *testing.T) {
 	s := overlaid(t)
 	box := testbox.Sandbox(t, s)
-	// What is left in the background goes on.
+	// Background processes go on.
 	testbox.Output(t, box, `for n in a b d e; do (while :; do rm -rf $n; mkdir -p $n/$n; echo $n >$n/$n/x; rm -rf $n; echo $n >$n; chmod 0 $n; rm $n; ln -s b $n; done >/dev/null 2>&1 &) ; done`)
 	for range 100 {
 		if _, err := box.Changes(context.Background()); err != nil {
@@ -204,8 +203,8 @@ func pipes(t testing.TB) (in, out [2]*os.File) {
 	return in, out
 }
 
-// Someone on the host swaps a directory for a link while changes are committed, over
-// and over: nothing outside changes.
+// A process of the host swaps a directory for a link while changes are committed, over and over. Nothing outside
+// changes.
 func TestOverlayLinksAreNotFollowed(t *testing.T) {
 	testenv.Long(t)
 	s := overlaid(t)
@@ -227,7 +226,7 @@ func TestOverlayLinksAreNotFollowed(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				// it may have been removed
+				// It may have been removed.
 				_ = unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/swap", unix.RENAME_EXCHANGE)
 			}
 		}
@@ -322,7 +321,7 @@ for path in ("d", "a"):
 		s := overlaid(t)
 		s.Limits.Workspace = engine.MiB
 		box := testbox.Sandbox(t, s)
-		// A terabyte of nothing would take half an hour to read.
+		// Reading a hole of a terabyte would take half an hour.
 		testbox.Output(t, box, "truncate -s 1000000000 h; i=0; while [ $i -lt 1000 ]; do ln h h$i; i=$((i+1)); done")
 		commit(t, box)
 		if got := strings.Fields(script(t, s.FS.Workspace, "du -sk .")); len(got[0]) > 4 {

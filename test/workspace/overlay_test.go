@@ -22,7 +22,7 @@ import (
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
-// overlaid is a workspace with some files, under an overlay in memory.
+// overlaid returns a Spec with a workspace of some files, under an overlay in memory.
 func overlaid(t testing.TB) engine.Spec {
 	t.Helper()
 	testenv.Need(t, testenv.MemoryUpper)
@@ -37,7 +37,7 @@ func overlaidFiles(t testing.TB) engine.Spec {
 	return engine.Spec{FS: engine.FS{Workspace: ws, WorkspaceMode: engine.WorkspaceOverlay}}
 }
 
-// owned gives a directory to who guests run as.
+// owned gives a directory to the account of guests.
 func owned(t testing.TB, dir string) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -57,7 +57,7 @@ func script(t testing.TB, dir, script string) string {
 	return string(out)
 }
 
-// onDisk is the same with an upper on disk.
+// onDisk is overlaid with an upper on disk.
 func onDisk(t testing.TB) engine.Spec {
 	t.Helper()
 	s := overlaidFiles(t)
@@ -98,7 +98,7 @@ func commit(t testing.TB, box *engine.Sandbox) *workspace.Committed {
 	return done
 }
 
-// everything is a directory as find and checksums show it, inside or outside.
+// everything lists a directory with find and checksums, inside or outside.
 const everything = `find . -mindepth 1 -printf '%p %y %m %l\n' | sort; find . -type f -exec cksum {} + | sort -k3`
 
 func TestOverlayChanges(t *testing.T) {
@@ -156,7 +156,7 @@ func TestOverlayChanges(t *testing.T) {
 	}
 }
 
-// What a guest saw is what is there afterwards, and the patch does the same.
+// After a commit the host has what the guest saw, and so it has after applying the patch.
 func TestOverlayCommit(t *testing.T) {
 	testenv.Need(t, testenv.Program("git"))
 	bothUppers(t, func(t *testing.T, s engine.Spec) {
@@ -235,8 +235,7 @@ func TestOverlayOfOtherNames(t *testing.T) {
 	}
 }
 
-// In a root file system that is under an overlay itself, whose directories are made
-// for it, and with mounts on top.
+// In a root file system that is under an overlay itself, which makes the directories for it, and with mounts on top.
 func TestOverlayInAnotherRoot(t *testing.T) {
 	s := overlaid(t)
 	root := testenv.Dir(t)
@@ -256,7 +255,7 @@ func TestOverlayInAnotherRoot(t *testing.T) {
 	}
 }
 
-// A daemon of the host that listens in the workspace is not reached, nor is a pipe.
+// A guest reaches neither a daemon of the host that listens in the workspace nor a FIFO.
 func TestOverlayDaemonsAreOutOfReach(t *testing.T) {
 	testenv.Need(t, testenv.Program("python3"))
 	s := overlaid(t)

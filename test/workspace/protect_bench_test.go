@@ -9,7 +9,7 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// What protecting a workspace costs a start and its end.
+// BenchmarkWorkspace measures what protecting a workspace adds to a start and an end.
 func BenchmarkWorkspace(b *testing.B) {
 	for _, c := range []struct {
 		name  string

@@ -22,7 +22,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// listing is all there is in a directory, which placeholders would be among.
+// listing returns all entries of a directory, placeholders among them.
 func listing(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -37,8 +37,7 @@ func listing(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// nothingMore wants a directory to be as it was, now or, for what is done by a
-// process that is still at it, soon.
+// nothingMore checks that a directory is as it was: now, or within wait if another process still cleans up.
 func nothingMore(t testing.TB, dir string, before []string, wait time.Duration) {
 	t.Helper()
 	for deadline := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
@@ -127,8 +126,7 @@ func TestNoPlaceholdersAfterwards(t *testing.T) {
 	})
 }
 
-// Where nobody can make anything, nothing need be in the way; an owner could
-// make room.
+// If nobody can create anything in a directory, no placeholder is needed; but an owner could make room.
 func TestUnwritableWorkspace(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("another's", func(t *testing.T) {
@@ -200,7 +198,7 @@ func TestTwoShareAWorkspace(t *testing.T) {
 	for _, firstEndsFirst := range []bool{true, false} {
 		boxes := []*engine.Sandbox{testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}),
 			testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})}
-		// Nor can a guest make the other's end, or a third's start, wait.
+		// A guest cannot delay the end of the other sandbox or the start of a third.
 		for _, box := range boxes {
 			testbox.Output(t, box, "flock -n .tegmen true; exec 9<.tegmen; flock -x 9; exec 8<.vscode; flock -x -n 8 || "+
 				"true; setsid sleep 1000 >/dev/null 2>&1 & echo")
@@ -249,9 +247,8 @@ func TestManyShareAWorkspace(t *testing.T) {
 	nothingMore(t, ws, before, 0)
 }
 
-// workspaceHost starts sandboxes on a workspace until it is killed, or, when it
-// is told to hold, one; guests in them try all the time to make what is
-// protected.
+// workspaceHost starts sandboxes on a workspace until it is killed, or a single one if told to hold. Guests in them
+// keep trying to create protected files.
 func workspaceHost() {
 	eng, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -307,7 +304,7 @@ func TestNoPlaceholdersOfAKilledHost(t *testing.T) {
 		_ = host.Wait() // killed
 		testbox.Gone(t, ws)
 		if mode != "hold" {
-			// It may have died when it had only begun; who comes next cleans up.
+			// It may have died early; the next engine cleans up.
 			if err := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws}}).Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +313,7 @@ func TestNoPlaceholdersOfAKilledHost(t *testing.T) {
 	}
 }
 
-// What waits for the host's death holds nothing that others wait for the end of.
+// The process that waits for the death of the host holds no descriptor that others wait to see closed.
 func TestJanitorHoldsLittle(t *testing.T) {
 	ws := repository(t)
 	testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})
