@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Dir is a directory that everyone can reach, as guests of root, who are
-// nobody, have to; those of t.TempDir are private, and too long for a socket's
-// name.
+// Dir makes a directory that everyone can reach: guests of root are nobody. Directories of t.TempDir are private, and
+// too long for the name of a socket.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tegmen-test-")
@@ -28,8 +27,7 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// DockerProfile is docker's own seccomp profile, the file, from the module that
-// docker keeps it in.
+// DockerProfile returns the file of docker's own seccomp profile, from the module that docker keeps it in.
 func DockerProfile(t testing.TB) []byte {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/moby/profiles/seccomp").Output()
@@ -43,7 +41,7 @@ func DockerProfile(t testing.TB) []byte {
 	return text
 }
 
-// Golden compares got with a file, or writes it there first.
+// Golden compares got with a file, which it writes first if update is set.
 func Golden(t testing.TB, file, got string, update bool) {
 	t.Helper()
 	if update {

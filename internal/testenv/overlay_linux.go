@@ -6,12 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryUpper is a kernel whose tmpfs can hold what is written to an overlay (6.6);
-// it is required by "overlay".
+// MemoryUpper is a kernel whose tmpfs can hold the changes of an overlay (6.6). Its name is "overlay".
 var MemoryUpper = Feature{"overlay", func() error { return upperOn(unix.TMPFS_MAGIC) }}
 
-// Upper is a directory that can hold what is written to an overlay; it is required by
-// "upper".
+// Upper is a directory that can hold the changes of an overlay. Its name is "upper".
 func Upper(dir string) Feature {
 	return Feature{"upper", func() error {
 		var fs unix.Statfs_t

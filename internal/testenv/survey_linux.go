@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryUserNamespace asks the kernel by making one.
+// tryUserNamespace makes a user namespace.
 func tryUserNamespace() error {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 	return cmd.Run()
 }
 
-// tryCgroup makes one and removes it. It enables no controllers for it: this
-// process would have to leave its own cgroup first.
+// tryCgroup makes a cgroup and removes it. It enables no controllers: this process would have to leave its own cgroup
+// first.
 func tryCgroup() error {
 	const root = "/sys/fs/cgroup"
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -72,7 +72,7 @@ func nosuid(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOSUID != 0
 }
 
-// state is what there is at some time.
+// state is what this process has at some time.
 type state struct {
 	fds, children []string
 	mounts        string
@@ -84,8 +84,7 @@ func survey() state {
 	return state{fds: descriptors(), children: children(), mounts: string(mounts), goroutines: goleak.IgnoreCurrent()}
 }
 
-// leaks lists what there is now and was not before. Goroutines and children
-// that are just ending get a moment to do so.
+// leaks lists what is there now and was not before. Goroutines and children get a moment to end.
 func (s state) leaks() (leaks []string) {
 	deadline := time.Now().Add(3 * time.Second)
 	for {
@@ -118,7 +117,7 @@ func (s state) compare(now state) (leaks []string) {
 	return leaks
 }
 
-// descriptors lists open ones by what they are, leaving out the runtime's.
+// descriptors lists the open descriptors and their targets, without the runtime's.
 func descriptors() (list []string) {
 	names, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
@@ -134,7 +133,7 @@ func descriptors() (list []string) {
 	return list
 }
 
-// children lists the processes that this one has, dead or alive.
+// children lists the children of this process, dead or alive.
 func children() (list []string) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -1,10 +1,7 @@
-// Package testenv says what this machine can test, and sees to it that tests
-// leave nothing behind. It is for tests only.
+// Package testenv says what this machine can test, and makes sure that tests leave nothing behind. It is for tests only.
 //
-// A test that needs something asks with Need, which skips it with the reason
-// where that is missing. Where the name is listed in TEGMEN_TEST_REQUIRE
-// (separated by commas, or "all"), it fails instead: a green run cannot hide a
-// skip.
+// A test asks for what it needs with Need, which skips the test, with the reason, if that is missing. If the name is
+// listed in TEGMEN_TEST_REQUIRE (separated by commas, or "all"), Need fails instead: a green run cannot hide a skip.
 package testenv
 
 import (
@@ -25,10 +22,10 @@ type Feature struct {
 }
 
 var (
-	// UserNS is a machine and account on which sandboxes can be made: user namespaces are allowed.
+	// UserNS is a machine and account that allow user namespaces, and so sandboxes.
 	UserNS = Feature{"userns", probeSandbox}
-	// Cgroup is a process that can limit memory and processes by cgroups of
-	// version 2: it may make some beneath its own, which has these controllers.
+	// Cgroup is a process that can limit memory and processes by cgroups of version 2: it may make cgroups beneath its
+	// own, which has these controllers.
 	Cgroup = Feature{"cgroup", tryCgroup}
 	// Root is a process that runs as root.
 	Root = Feature{"root", func() error {
@@ -46,7 +43,7 @@ var (
 	}}
 )
 
-// Seatbelt is a Mac whose sandbox-exec(1) confines: what only shows there.
+// Seatbelt is a Mac on which sandbox-exec(1) confines.
 var Seatbelt = Feature{"seatbelt", func() error {
 	if runtime.GOOS != "darwin" {
 		return fmt.Errorf("this is %s", runtime.GOOS)
@@ -61,8 +58,7 @@ var Seatbelt = Feature{"seatbelt", func() error {
 	return nil
 }}
 
-// Landlock is a kernel with that version of Landlock; it is required by
-// "landlock".
+// Landlock is a kernel with at least that version of Landlock. Its name is "landlock".
 func Landlock(version int) Feature {
 	return Feature{"landlock", func() error {
 		if v := landlockVersion(); v < version {
@@ -72,8 +68,8 @@ func Landlock(version int) Feature {
 	}}
 }
 
-// Libseccomp is a build with the tag libseccomp, as an attempt to compile a
-// policy has shown; it is required by "libseccomp".
+// Libseccomp is a build with the tag libseccomp, as the error of an attempt to compile a policy shows. Its name is
+// "libseccomp".
 func Libseccomp(attempt error) Feature {
 	return Feature{"libseccomp", func() error { return attempt }}
 }
@@ -86,7 +82,7 @@ func Program(name string) Feature {
 	}}
 }
 
-// File is a file or directory of the host; it is required by its path.
+// File is a file or directory of the host. Its name is the path.
 func File(path string) Feature {
 	return Feature{path, func() error {
 		_, err := os.Stat(path)
@@ -94,8 +90,8 @@ func File(path string) Feature {
 	}}
 }
 
-// Suid is a directory whose files lend their privileges to who executes them: it
-// is not on a file system mounted nosuid, as many a /tmp is.
+// Suid is a directory in which set-user-ID files work: its file system is not mounted nosuid, as /tmp often is. Its
+// name is "suid".
 func Suid(dir string) Feature {
 	return Feature{"suid", func() error {
 		if nosuid(dir) {
@@ -105,7 +101,7 @@ func Suid(dir string) Feature {
 	}}
 }
 
-// Need skips the test, or fails it, when something is missing.
+// Need skips the test if a feature is missing. It fails the test instead if TEGMEN_TEST_REQUIRE lists its name.
 func Need(t testing.TB, features ...Feature) {
 	t.Helper()
 	for _, f := range features {
@@ -132,8 +128,8 @@ func probeSandbox() error {
 	return tryUserNamespace()
 }
 
-// Main runs the tests of a package and then fails if they have left anything:
-// goroutines, descriptors, child processes, mounts. Use it in TestMain:
+// Main runs the tests of a package and fails if they leave anything: goroutines, descriptors, child processes, mounts.
+// Use it in TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M) int {
@@ -146,8 +142,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Long is for a test that takes seconds, in which the engine does one thing after the other. It skips the test with
-// -short and with the race detector.
+// Long skips a test with -short and with the race detector. It is for tests that take seconds, in which the engine does
+// one thing after the other.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -156,7 +152,7 @@ func Long(t testing.TB) {
 	NoRace(t)
 }
 
-// NoRace skips a test with the race detector, to which it shows nothing: it measures, or it is about the guest.
+// NoRace skips a test with the race detector. It is for tests that measure, or that are about the guest.
 func NoRace(t testing.TB) {
 	t.Helper()
 	if raceDetector {

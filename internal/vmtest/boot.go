@@ -21,7 +21,7 @@ type orders struct {
 	Jobs   []job
 }
 
-// A job is one test binary and as whom it runs.
+// A job is a test binary and the user it runs as.
 type job struct {
 	As      string // root, user, container
 	Program string // the host's path
@@ -30,7 +30,7 @@ type job struct {
 	Env     []string
 }
 
-// An event is a line of the guest's to the host. Jobs run one after the other.
+// An event is a line from the guest to the host. Jobs run one after the other.
 type event struct {
 	Output  string  `json:",omitempty"`
 	Ended   bool    `json:",omitempty"` // the job has, with Code
@@ -39,16 +39,15 @@ type event struct {
 	Done    bool    `json:",omitempty"` // all jobs have
 }
 
-// machines are what QEMU is to emulate, by architecture: the fastest that it
-// has for each. Five levels of page tables and real pointer authentication cost
-// time.
+// machines are the QEMU machines and CPUs, by architecture: the fastest that it emulates. Five levels of page tables
+// and real pointer authentication cost time.
 var machines = map[string]struct{ qemu, board, cpu, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "max,la57=off", "ttyS0"},
 	"arm64": {"qemu-system-aarch64", "virt", "max,pauth-impdef=on", "ttyAMA0"},
 }
 
-// boot runs one machine until all jobs are done, and passes on each event. Only
-// what the guest says counts: QEMU's own status is 0 also after a panic.
+// boot runs one machine until all jobs are done, and passes on each event. Only the events count: the exit status of
+// QEMU is 0 even after a panic.
 func (l *lane) boot(k kernel, parameters string, o orders, on func(event)) error {
 	ctx, stop := context.WithTimeoutCause(l.ctx, l.timeout, fmt.Errorf("not done in %v", l.timeout))
 	defer stop()
@@ -66,8 +65,8 @@ func (l *lane) boot(k kernel, parameters string, o orders, on func(event)) error
 		return err
 	}
 	machine := machines[k.arch]
-	// One CPU: with more, emulated ones have raced with the kernel's patching of
-	// itself. A reboot, which a panic ends in, ends QEMU.
+	// One CPU: with more, emulated ones have raced with the kernel's patching of itself. A reboot, which follows a panic,
+	// ends QEMU.
 	cmd := exec.CommandContext(ctx, machine.qemu, "-M", machine.board, "-accel", "tcg", "-cpu", machine.cpu, "-smp", "1",
 		"-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",

@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroups is where the tree is, and only that of version 2.
+// cgroups is the mount point of version 2, the only one.
 const cgroups = "/sys/fs/cgroup"
 
-// place makes the cgroup that a job starts in, as a system with systemd would,
-// and says as whom. The caller closes it.
+// place makes the cgroup that a job starts in, as systemd would, and sets the user. The caller closes it.
 func place(as string, cmd *exec.Cmd) (scope *os.File) {
 	var dir string
 	switch as {
@@ -54,7 +53,7 @@ func place(as string, cmd *exec.Cmd) (scope *os.File) {
 	return scope
 }
 
-// container sees to it that a cgroup namespace is seen, and becomes the job.
+// container mounts the tree of its cgroup namespace, and executes the job.
 func container() {
 	must(unix.Unmount(cgroups, 0))
 	mount("cgroup2", cgroups, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
@@ -66,7 +65,7 @@ func makeCgroup(dir string) string {
 	return dir
 }
 
-// enable gives the children of a cgroup all controllers that it has itself.
+// enable gives the children of a cgroup all its controllers.
 func enable(dir string) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	must(err)
@@ -79,9 +78,8 @@ func join(dir string) {
 	must(os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0))
 }
 
-// own gives the user files of a cgroup. Those of the one that is delegated are
-// few, without its limits: see "Delegation" in
-// Documentation/admin-guide/cgroup-v2.rst of Linux.
+// own gives the user some files of a cgroup. Those of a delegated cgroup are few, without its limits: see "Delegation"
+// in Documentation/admin-guide/cgroup-v2.rst of Linux.
 func own(dir string, names ...string) {
 	for _, name := range names {
 		must(os.Chown(filepath.Join(dir, name), userID, userID))
@@ -97,8 +95,8 @@ func files(dir string) (names []string) {
 	return names
 }
 
-// clearCgroups removes all but those of the kernel and of this process. They
-// are empty, as all other processes have ended.
+// clearCgroups removes all cgroups except those of the kernel and of this process. They are empty: all other processes
+// have ended.
 func clearCgroups() {
 	entries, err := os.ReadDir(cgroups)
 	must(err)

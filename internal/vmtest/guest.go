@@ -18,12 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is where events go to the host: a port of virtio that nothing else
-// writes to, as the kernel writes to the console.
+// channel carries events to the host: a virtio port that nothing else writes to, unlike the console, which the kernel
+// uses.
 const channel = "/dev/vport0p1"
 
-// guest is pid 1 of the machine. What fails in it ends it, by which the kernel
-// panics and the host gets no answer.
+// guest is pid 1 of the machine. If anything fails, pid 1 ends: the kernel panics and the host gets no answer.
 func guest() {
 	log.SetFlags(0)
 	log.SetPrefix("init: ")
@@ -70,16 +69,14 @@ func mount(source, target, kind string, flags uintptr, data string) {
 	}
 }
 
-// bind mounts what the host has at a path, wherever that is: the directories
-// above it may be closed to users.
+// bind mounts a file or directory of the host at its path, even if the directories above are closed to users.
 func bind(source, target string) {
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 		log.Panicf("mount %s on %s: %v", source, target, err)
 	}
 }
 
-// mountRoot makes the host's tree the root, with what is written to it kept in
-// memory, and has what a system mounts.
+// mountRoot makes the host's tree the root, with writes kept in memory, and mounts what a system mounts.
 func mountRoot(o orders) {
 	const host, upper, root = "/host", "/upper", "/root"
 	mount("host", host, "9p", unix.MS_RDONLY, "trans=virtio,version=9p2000.L,msize=1048576,cache=loose")
@@ -110,7 +107,7 @@ func mountRoot(o orders) {
 	must(unix.Mount("", "/", "", unix.MS_SHARED|unix.MS_REC, "")) // as systemd has it
 }
 
-// settle does what else tests may expect of a system that has booted.
+// settle does the rest that tests may expect of a booted system.
 func settle() {
 	for link, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
 		must(os.Symlink(to, "/dev/"+link))
@@ -132,8 +129,7 @@ func settle() {
 	join(makeCgroup(cgroups + "/init.scope"))
 }
 
-// openChannel waits for the port, which the host announces when the driver has
-// started.
+// openChannel waits for the port, which appears when its driver has started.
 func openChannel() *os.File {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		f, err := os.OpenFile(channel, os.O_WRONLY, 0)
@@ -155,8 +151,7 @@ const (
 
 func program(i int) string { return "/run/job-" + strconv.Itoa(i) + ".test" }
 
-// do runs one job to its end and clears away whatever is left of it: the next
-// one begins on the same machine.
+// do runs one job to its end and clears away whatever it leaves: the next job runs on the same machine.
 func do(i int, j job, output func(string)) (code int) {
 	r, w, err := os.Pipe()
 	must(err)
@@ -199,8 +194,8 @@ func do(i int, j job, output func(string)) (code int) {
 	return code
 }
 
-// reap waits for children, most of which are orphans, until that one has ended
-// or, with -1, until there are none. The code is a shell's.
+// reap waits for children, most of them orphans, until that one has ended or, with -1, until there are none. The code
+// is a shell's.
 func reap(pid int) (code int) {
 	for {
 		var status unix.WaitStatus

@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// drivers are the modules that the guest cannot do without. What else they
-// depend on comes along, and what a kernel has built in stays out.
+// drivers are the modules that the guest needs. Their dependencies are added, and modules that are built in are left
+// out.
 var drivers = []string{"virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"}
 
-// initrd is an archive of this program as /init, the modules, and what is to be
-// done. See Documentation/driver-api/early-userspace/buffer-format.rst of Linux.
+// initrd returns an archive of this program as /init, the modules, and the orders. See
+// Documentation/driver-api/early-userspace/buffer-format.rst of Linux.
 func initrd(k kernel, init string, o orders) ([]byte, error) {
 	var a archive
 	program, err := os.ReadFile(init)
@@ -50,7 +50,7 @@ type archive struct{ bytes.Buffer }
 
 func (a *archive) file(name string, perm int, data []byte) { a.entry(name, 0o100000|perm, data) }
 
-// entry has no inode number: it would tell hard links, of which there are none.
+// entry writes no inode number: those tell hard links, and there are none.
 func (a *archive) entry(name string, mode int, data []byte) {
 	a.WriteString("070701")
 	for _, field := range []int{0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0} {
@@ -62,8 +62,8 @@ func (a *archive) entry(name string, mode int, data []byte) {
 	}
 }
 
-// modules are the drivers and what they depend on, in the order of loading. No
-// depmod has run for a package that is only unpacked, so each module is asked.
+// modules returns the drivers and their dependencies in loading order. depmod has not run for a package that is only
+// unpacked, so each module file is asked.
 func modules(dir string) (loaded [][]byte, err error) {
 	builtin, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
 	if err != nil {
@@ -109,7 +109,7 @@ func modules(dir string) (loaded [][]byte, err error) {
 	return loaded, nil
 }
 
-// moduleName is what others call it: a file's name may have dashes.
+// moduleName returns the name that dependencies use: a file's name may have dashes.
 func moduleName(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".ko")
 	return strings.ReplaceAll(name, "-", "_")

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A kernel is one of Debian's packages, unpacked but not installed.
+// A kernel is a package of Debian, unpacked but not installed.
 type kernel struct {
 	version string // as it was asked for: 6.12
 	arch    string // Go's name, which is Debian's, too
@@ -25,8 +25,7 @@ type kernel struct {
 var wanted = []string{"./boot/vmlinuz-*", "./lib/modules/*/modules.builtin", "./lib/modules/*/kernel/fs/*",
 	"./lib/modules/*/kernel/net/9p/*", "./lib/modules/*/kernel/drivers/virtio/*", "./lib/modules/*/kernel/drivers/char/*"}
 
-// fetch has the newest package of a version in a directory of the cache; it is
-// downloaded once.
+// fetch returns the newest package of a version, from a directory of the cache. It is downloaded once.
 func (l *lane) fetch(version string) (kernel, error) {
 	name, err := l.resolve(version)
 	if err != nil { // the lists are missing, or too old
@@ -51,8 +50,7 @@ func (l *lane) fetch(version string) (kernel, error) {
 	return k, nil
 }
 
-// resolve finds the package that has a version: that of the version's own
-// meta-package, or of the release's.
+// resolve finds the package of a version: through the meta-package of the version, or of the release.
 func (l *lane) resolve(version string) (string, error) {
 	for _, meta := range []string{"linux-image-" + version + "-" + l.arch, "linux-image-" + l.arch} {
 		out, _ := l.aptCommand("apt-cache", "depends", meta).Output() // no output if there is none
@@ -65,8 +63,8 @@ func (l *lane) resolve(version string) (string, error) {
 	return "", fmt.Errorf("apt knows no kernel %s for %s", version, l.arch)
 }
 
-// aptCommand is a command of apt's. For an architecture that this system does
-// not know it has lists of its own, so that nothing of the system changes.
+// aptCommand returns an apt command. For another architecture it has package lists of its own, so that the system is
+// not changed.
 func (l *lane) aptCommand(name string, args ...string) *exec.Cmd {
 	if l.arch != runtime.GOARCH {
 		own := filepath.Join(l.cache, "apt-"+l.arch)
@@ -94,7 +92,7 @@ func (l *lane) download(name, dir string) error {
 	}
 	defer os.RemoveAll(tmp)
 	if err := l.apt(tmp, "apt-get", "download", name); err != nil {
-		// The lists are older than what the mirror has.
+		// The lists are older than the mirror.
 		if err := errors.Join(l.apt("", "apt-get", "update"), l.apt(tmp, "apt-get", "download", name)); err != nil {
 			return err
 		}
@@ -117,8 +115,8 @@ func (l *lane) download(name, dir string) error {
 	return os.Rename(tree, dir) // whole, or not there
 }
 
-// uncompress takes the kernel proper out of an image that has it compressed by
-// xz. The image would do that itself, emulated: five seconds a boot.
+// uncompress extracts the kernel proper from an image compressed by xz. Emulated, the image would take five seconds
+// for that at each boot.
 func uncompress(tree string) error {
 	images, err := filepath.Glob(filepath.Join(tree, "boot/vmlinuz-*"))
 	if err != nil || len(images) != 1 {

@@ -32,8 +32,7 @@ func read(t *testing.T, file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestMachine shows, in a machine, that whoever runs tests there can make
-// cgroups whose limits hold.
+// TestMachine checks, in a machine, that each user of tests can make cgroups whose limits hold.
 func TestMachine(t *testing.T) {
 	testenv.Need(t, testenv.Cgroup, testenv.Program("sh"))
 	own := filepath.Join(cgroups, strings.TrimPrefix(read(t, "/proc/self/cgroup"), "0::"))
@@ -44,7 +43,7 @@ func TestMachine(t *testing.T) {
 		}
 		t.Cleanup(func() { os.Remove(dir) }) // not while this process is in it
 	}
-	// Who has children with controllers has no processes itself.
+	// A cgroup whose children have controllers has no processes itself.
 	write(t, filepath.Join(leaf, "cgroup.procs"), "0")
 	t.Cleanup(func() {
 		write(t, filepath.Join(own, "cgroup.subtree_control"), "-memory -pids")
@@ -58,8 +57,8 @@ func TestMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fd.Close()
-	// The pages of programs count for who has read them first. In a cgroup with so
-	// little memory they would be read again and again, over 9p, for minutes.
+	// The kernel charges the pages of a program to whoever reads them first. A cgroup with so little memory would read
+	// them again and again, over 9p, for minutes.
 	if out, err := exec.Command("sh", "-c",
 		"head -c 100000 /dev/zero | tr '\\0' x >/dev/null; sleep 0").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -1,15 +1,13 @@
 //go:build linux
 
-// Command vmtest runs test binaries in virtual machines that boot Debian's kernels,
-// as root and as a user to whom systemd has delegated a cgroup. The machines
-// have cgroup v2 alone, with all controllers, and see the host's files, but
-// cannot write them. They are emulated: some fifteen times slower than the host.
+// Command vmtest runs test binaries in virtual machines that boot Debian's kernels, as root and as a user to whom systemd
+// has delegated a cgroup. The machines have cgroup v2 alone, with all controllers. They see the host's files and cannot
+// write them. They are emulated: some fifteen times slower than the host.
 //
 //	vmtest                                            everything in suite.go
 //	vmtest -kernels 6.12 -as user X.test -test.run Y  one binary
 //
-// It needs Debian's apt, dpkg and xz, qemu-system-x86 and the go command, and no
-// privileges. In the guest it is pid 1.
+// It needs Debian's apt, dpkg and xz, qemu-system-x86 and the go command, and no privileges. In the guest it is pid 1.
 package main
 
 import (
@@ -66,7 +64,7 @@ func main() {
 	}
 }
 
-// A lane is where things are on the host.
+// A lane is the set of paths on the host for one architecture.
 type lane struct {
 	ctx           context.Context
 	module, cache string // absolute
@@ -94,7 +92,7 @@ func (l *lane) prepare() (err error) {
 	return l.goCommand("build", "-o", l.init, "./internal/vmtest")
 }
 
-// goCommand makes what is static.
+// goCommand runs the go command for static programs.
 func (l *lane) goCommand(args ...string) error {
 	cmd := exec.CommandContext(l.ctx, "go", args...)
 	cmd.Dir = l.module
@@ -102,7 +100,7 @@ func (l *lane) goCommand(args ...string) error {
 	return quiet(cmd)
 }
 
-// single runs one binary and shows what it says.
+// single runs one binary and prints its output.
 func (l *lane) single(kernels []string, j job, program, parameters string) (err error) {
 	if j.Program, err = filepath.Abs(program); err != nil {
 		return err

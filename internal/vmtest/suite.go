@@ -40,7 +40,7 @@ var rows = []row{
 	{pkg: "test/engine", tests: "^TestBombsAtOnce", as: "root", programs: true, once: true},
 	{pkg: "test/attack", tests: "^TestBombs", as: "root", programs: true, once: true},
 
-	// Lifetimes: what ends, and what must not keep it from ending.
+	// Lifetimes: sandboxes end, and nothing keeps them from it.
 	{pkg: "test/engine", as: "root", programs: true, once: true,
 		tests: "^Test(NothingSurvivesClose|Timeout|KeepKills|Lost|SignalGroup|Canceled)"},
 	{pkg: "test/attack", as: "root", programs: true, once: true,
@@ -62,14 +62,14 @@ const (
 	outcomes = "^TestUsage(Of|Is)|^TestOutcome(Of|Killed)"
 	noMemory = "cgroup_disable=memory"
 
-	// otherLevels are subtests that need nothing of these kernels.
+	// otherLevels are subtests that show nothing about these kernels.
 	otherLevels = "^Test/^(landlock|process_groups)$"
 )
 
-// userBus is of Debian's dbus-user-session.
+// userBus is a file of Debian's dbus-user-session.
 const userBus = "/usr/lib/systemd/user/dbus.socket"
 
-// required is what no test may be skipped for: TEGMEN_TEST_REQUIRE.
+// required is the value of TEGMEN_TEST_REQUIRE: no test may be skipped for want of these.
 func required(version string) string {
 	list := "userns,cgroup,sh,bash,python3,setpriv,unshare,busctl,dbus-daemon," + userBus
 	if version != "6.1" { // whose Landlock is of version 2
@@ -78,7 +78,7 @@ func required(version string) string {
 	return list
 }
 
-// all runs tests, and says how each did.
+// all runs the rows and prints how each ended.
 func (l *lane) all(kernels []string) error {
 	rows := slices.Clone(rows)
 	if l.arch != runtime.GOARCH {
@@ -119,8 +119,7 @@ func (l *lane) all(kernels []string) error {
 	return errors.Join(errs...)
 }
 
-// report runs one machine and prints a line for each of its jobs, and the end
-// of what a job that fails has said.
+// report runs one machine and prints a line for each of its jobs, and the end of the output of a failed one.
 func (l *lane) report(k kernel, parameters string, jobs []job) error {
 	at, failed := 0, 0
 	var output []byte

@@ -20,10 +20,9 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// TestSystemdScope runs TestInSession and TestInSlice on a machine of systemd's, as
-// a user who has logged in.
+// TestSystemdScope runs TestInSession and TestInSlice on a machine with systemd, as a user who has logged in.
 func TestSystemdScope(t *testing.T) {
-	// In the lane's machines only: the host's systemd is no place for tests.
+	// Only in a machine of vmtest: tests must not touch the host's systemd.
 	testenv.Need(t, testenv.Root, testenv.File(source), testenv.Cgroup, testenv.Program("busctl"),
 		testenv.Program("dbus-daemon"),
 		testenv.File("/lib/systemd/systemd"), testenv.File(userBus))
@@ -64,7 +63,7 @@ func TestSystemdScope(t *testing.T) {
 	}
 }
 
-// TestInSession is in a cgroup that it may not change, with others.
+// TestInSession runs in a cgroup that it may not change, with other processes.
 func TestInSession(t *testing.T) {
 	if os.Getenv("TEGMEN_SESSION") == "" {
 		t.Skip("TestSystemdScope runs it")
@@ -113,7 +112,7 @@ func TestInSession(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// In it already, there is no reason to ask for another.
+	// A process that is in its scope already does not ask for another.
 	again, err := engine.Open(engine.Options{SystemdScope: true})
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +122,8 @@ func TestInSession(t *testing.T) {
 	}
 }
 
-// TestInSlice is in a scope that it may not change, in a slice that it may.
-// systemd turns controllers off there when its own units do without.
+// TestInSlice runs in a scope that it may not change, in a slice that it may. systemd turns controllers off there when
+// its own units do not need them.
 func TestInSlice(t *testing.T) {
 	if os.Getenv("TEGMEN_SESSION") == "" {
 		t.Skip("TestSystemdScope runs it")
@@ -153,7 +152,7 @@ func TestInSlice(t *testing.T) {
 		"true").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// When the scope is gone, so is what systemd did for it.
+	// When the scope is gone, systemd undoes what it did for it.
 	if out, err := exec.Command("systemctl", "--user", "stop", "run-*.scope").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(testbox.Main(m, nil)) }
 // patience bounds one program.
 const patience = 4 * time.Minute
 
-// ended is how a program ended, wherever it ran.
+// ended is how a program ended, inside or outside.
 type ended struct {
 	code        int
 	out, errOut []byte
@@ -45,8 +45,8 @@ func open(t *testing.T) *engine.Engine {
 	return testbox.OpenWith(t, engine.Options{})
 }
 
-// asUser is for what takes long and is the same as root, whose guests are nobody
-// and confined as an ordinary user's are.
+// asUser skips, as root, tests that take long and show nothing more than as an ordinary user: root's guests are nobody
+// and confined in the same way.
 func asUser(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TEGMEN_TEST_ALL") == "" {
@@ -112,7 +112,7 @@ func outside(dir string, args ...string) (ended, error) {
 	return ended{code, out.Bytes(), errOut.Bytes(), took}, nil
 }
 
-// directory is one that belongs to the guest's account.
+// directory makes a directory that the account of guests owns.
 func directory(t *testing.T) string {
 	t.Helper()
 	dir := testenv.Dir(t)
@@ -124,7 +124,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// text is the end of what it wrote, where the reason stands.
+// text returns the end of its output, where the reason stands.
 func (e ended) text() string { return string(tail(slices.Concat(e.out, e.errOut))) }
 
 func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }

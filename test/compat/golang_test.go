@@ -17,9 +17,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// testGo has the go command check and build this project from its source, with
-// nothing compiled before. All limits are the defaults: what it puts into its
-// cache, some 100 MiB, fits into a private tmpfs.
+// testGo checks and builds this project from source inside, with nothing compiled before. All limits are the defaults:
+// the build cache of some 100 MiB fits into a private tmpfs.
 func testGo(t *testing.T, eng *engine.Engine) {
 	need(t, "go")
 	root := moduleRoot(t)
@@ -38,8 +37,7 @@ func testGo(t *testing.T, eng *engine.Engine) {
 	}
 	box := testbox.Start(t, eng, spec)
 	in := func(args ...string) (ended, error) { return inside(box, args...) }
-	// Outside it is the account of the test, which can read the project and
-	// has compiled the standard library already.
+	// Outside, it is the account of the test, which can read the project and has compiled the standard library already.
 	out := func(args ...string) (ended, error) { return own(append(env, "TMPDIR="+t.TempDir()), args...) }
 
 	const vet = `cd "$PROJECT"; go vet ./... 2>&1`
@@ -48,7 +46,7 @@ func testGo(t *testing.T, eng *engine.Engine) {
 		t.Skipf("not all modules are in %s", modules)
 	}
 	equal(t, run(t, in, vet), want)
-	// That both make the same file, bit by bit, says more than any message.
+	// The same file on both sides, bit by bit, says more than any message.
 	const build = `cd "$PROJECT"; go build -trimpath -buildvcs=false -o "$TMPDIR/tegmen" ./cmd/tegmen && sha256sum < "$TMPDIR/tegmen"`
 	got := run(t, in, build)
 	equal(t, got, run(t, out, build))
@@ -72,7 +70,7 @@ func own(env []string, args ...string) (ended, error) {
 	return e, nil
 }
 
-// moduleRoot is the directory with this project's go.mod.
+// moduleRoot returns the directory with this project's go.mod.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

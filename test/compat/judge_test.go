@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What TestCPython rests on: that it would notice.
+// TestCPython relies on judge to notice differences.
 func TestJudge(t *testing.T) {
 	const module = "test_mmap" // any that has an exception
 	const known = "LargeMmapTests.test_large_offset"

@@ -16,8 +16,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// TestRealWork does work as people do it, outside and inside, and wants the
-// same output. Limits are the defaults where nothing else is said.
+// TestRealWork does everyday work outside and inside, and expects the same output. Limits are the defaults unless a
+// test says otherwise.
 func TestRealWork(t *testing.T) {
 	eng := open(t)
 	for _, w := range []struct {
@@ -53,8 +53,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// same runs a shell script outside in a fresh directory and inside in the
-// private workspace. It has to succeed, with the same output.
+// same runs a shell script outside in a fresh directory and inside in the private workspace. It must succeed, with the
+// same output.
 func same(t *testing.T, eng *engine.Engine, spec engine.Spec, script string) {
 	t.Helper()
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, script)
@@ -84,8 +84,7 @@ func equal(t *testing.T, got, want ended) {
 	}
 }
 
-// testGit clones a repository of the host and commits to the clone. Hashes
-// cover everything that a commit says, so equal ones mean equal work.
+// testGit clones a repository of the host and commits to the clone. Equal hashes mean equal work.
 func testGit(t *testing.T, eng *engine.Engine) {
 	need(t, "git")
 	origin := directory(t)
@@ -98,7 +97,7 @@ func testGit(t *testing.T, eng *engine.Engine) {
 	same(t, eng, spec, gitSetup+"origin="+origin+"\n"+gitClone)
 }
 
-// testMake builds in a directory of the host, which gets what is built.
+// testMake builds in a directory of the host.
 func testMake(t *testing.T, eng *engine.Engine) {
 	need(t, "make", "gcc")
 	uid := os.Geteuid()
@@ -160,7 +159,7 @@ func testStreams(t *testing.T, eng *engine.Engine) {
 	t.Logf("%d bytes in %.1f s, sha256 %s", size, res.Usage.Wall.Seconds(), got)
 }
 
-// counter yields bytes in which none that is lost or doubled goes unnoticed.
+// counter yields bytes in which any lost or doubled byte shows.
 type counter struct{ n uint64 }
 
 func (c *counter) Read(p []byte) (int, error) {

@@ -2,7 +2,7 @@
 
 package compat
 
-// The scripts of TestRealWork. What they print has to be the same everywhere.
+// The scripts of TestRealWork. They must print the same everywhere.
 
 const pipeline = `head -c 100M /dev/zero | tr '\0' 'x' | sha256sum`
 
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     print(q.get(timeout=30))
 `
 
-// sqlite has two processes write to one database, with locks and shared memory.
+// sqlite makes two processes write to one database, with locks and shared memory.
 const sqlite = `
 import sqlite3, subprocess, sys
 db = sqlite3.connect("t.db", timeout=60)

@@ -16,9 +16,8 @@ import (
 //go:embed testdata/work.c
 var workSource string
 
-// TestTools has tools and interpreters use what a kernel offers them: sockets,
-// terminals, locks, threads, watches. gdb and strace are not among them: the
-// default filter is to refuse tracing.
+// TestTools runs tools and interpreters that use what a kernel offers: sockets, terminals, locks, threads, watches.
+// gdb and strace are not among them: the default filter refuses tracing.
 func TestTools(t *testing.T) {
 	eng := open(t)
 	for _, w := range []struct {
@@ -55,8 +54,8 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// testXattrs uses one file system on both sides: not each has attributes of
-// users, so a script that finds none says so.
+// testXattrs uses one file system on both sides. Not every file system has user attributes; a script that finds none
+// says so.
 func testXattrs(t *testing.T, eng *engine.Engine) {
 	need(t, "tar", "python3")
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, xattrs)
@@ -65,8 +64,8 @@ func testXattrs(t *testing.T, eng *engine.Engine) {
 	equal(t, got, want)
 }
 
-// testQueues makes a POSIX message queue, which the Landlock domain refuses: its
-// file system is mounted nowhere that a rule could name.
+// testQueues makes a POSIX message queue. The Landlock domain refuses it: no mount of its file system exists that a
+// rule could name.
 func testQueues(t *testing.T, eng *engine.Engine) {
 	need(t, "python3")
 	host, err := engine.ProbeHost()
@@ -88,8 +87,8 @@ func testQueues(t *testing.T, eng *engine.Engine) {
 	}
 }
 
-// testRaceDetector runs a Go test that was built for the race detector, whose
-// runtime lays out its address space in a way of its own.
+// testRaceDetector runs a Go test that was built for the race detector, whose runtime has its own address space
+// layout.
 func testRaceDetector(t *testing.T, eng *engine.Engine) {
 	need(t, "go", "gcc")
 	dir := testenv.Dir(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// Code in each language calls a tool, returns what it got where the language can,
-// and cannot mix up the channel with its output.
+// Code in each language calls a tool, returns the answer if the language can, and cannot disturb the channel with its
+// output.
 func TestLanguages(t *testing.T) {
 	eng := open(t, nil)
 	for _, c := range []struct{ language, interpreter, source, stdout, value string }{

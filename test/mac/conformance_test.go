@@ -60,7 +60,7 @@ func inetConnectFails(t *testing.T) {
 		"127.0.0.1:")+"), 5); print('connected')")
 }
 
-// A socket of docker, of an agent of ssh or of a session bus would lead out.
+// A socket of docker, of an ssh agent or of a session bus would lead out.
 func unixSocketsOfTheHost(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	needs(t, "python3")
@@ -73,7 +73,7 @@ func unixSocketsOfTheHost(t *testing.T) {
 	connects(t, "import socket; socket.socket(socket.AF_UNIX).connect('"+path+"'); print('connected')")
 }
 
-// connects shows that a script can connect outside, and cannot inside.
+// connects checks that a script can connect outside and cannot inside.
 func connects(t *testing.T, script string) {
 	t.Helper()
 	if out, err := exec.Command("python3", "-c", script).CombinedOutput(); err != nil {
@@ -112,8 +112,7 @@ func endlessLoopTimesOut(t *testing.T) {
 	empty(t, temp)
 }
 
-// What is hidden where everything else can be read: by default keys and
-// passwords, and with what is added, or instead.
+// If everything else can be read, keys and passwords are hidden by default; Hidden adds to them or replaces them.
 func TestHidden(t *testing.T) {
 	temp := dir(t)
 	eng := open(t, func(h *engine.Host) { h.Home = temp })
@@ -207,8 +206,7 @@ func raisingLimits(t *testing.T) {
 	}
 }
 
-// A limit is what was asked for, whatever unit a shell counts in, which the
-// environment can change.
+// A limit is the one that was asked for, whatever unit a shell counts in. The environment can change that unit.
 func TestFileSize(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{FileSize: engine.MiB}})
 	for _, env := range [][]string{nil, {"POSIXLY_CORRECT=1"}} {

@@ -2,7 +2,7 @@
 
 package mac
 
-// fileActs are for sh. Ids are those of advisories where there is one of the kind.
+// fileActs are for sh. Ids are those of advisories, if there is one of the kind.
 var fileActs = []act{
 	{"read a file of the host", always, `cat "$HOST/secret" | grep -q secret && echo ESCAPED`},
 	{"see that a file is there", always, `[ -e "$HOST/secret" ] && echo ESCAPED`},
@@ -51,7 +51,7 @@ var fileActs = []act{
 	{"an extended attribute", always, `xattr -w tegmen.test x "$HOST/own" && echo ESCAPED`},
 	{"a flag", always, `chflags nodump "$HOST/own" && echo ESCAPED`},
 	{"an access control list", always, `chmod +a "everyone allow read" "$HOST/own" && echo ESCAPED`},
-	// What the host's tools would execute later.
+	// Files that the host's tools would execute later.
 	{"a hook of git", always, `echo x >.git/hooks/pre-commit && echo ESCAPED`},
 	{"CVE-2014-9390 a hook in another case", always,
 		`mkdir -p .GIT/Hooks && echo x >.GIT/Hooks/post-commit && echo ESCAPED`},

@@ -28,7 +28,7 @@ cat >"$MARK.app/Contents/Info.plist" <<END
 <plist version="1.0"><dict><key>CFBundleExecutable</key><string>run</string><key>CFBundleIdentifier</key><string>$MARK</string><key>CFBundlePackageType</key><string>APPL</string><key>LSUIElement</key><true/></dict></plist>
 END
 open -g -n "$PWD/$MARK.app" && echo ESCAPED; sleep 1`},
-	// The pasteboard of rulers holds nothing that anyone would miss.
+	// Nobody misses the content of the ruler pasteboard.
 	{"pasteboard", perhaps, `echo "$MARK" | pbcopy -pboard ruler; [ "$(pbpaste -pboard ruler)" = "$MARK" ] && echo ESCAPED; pbcopy -pboard ruler </dev/null`},
 	{"the user's pasteboard", never, `[ -n "$(pbpaste)" ] && echo ESCAPED`},
 	{"what is in keychains", perhaps, `security dump-keychain 2>/dev/null | grep -q keychain: && echo ESCAPED`},
@@ -120,9 +120,9 @@ var privilegeActs = []act{
 	{"the name of the machine", never, `hostname "$(hostname)" && echo ESCAPED`},
 	{"a looser sandbox", always,
 		`sandbox-exec -p '(version 1)(allow default)' /bin/cat "$HOST/secret" | grep -q secret && echo ESCAPED`},
-	// Apple's programs take no libraries from the environment: their rights would be a guest's.
+	// Apple's programs load no libraries from the environment: a guest would get their rights.
 	{"a library for a system program", never, `DYLD_INSERT_LIBRARIES=/usr/lib/libproc.dylib DYLD_PRINT_LIBRARIES=1 /bin/ls 2>&1 | grep -q libproc && echo ESCAPED`},
-	// Ona's report of 2026: by another name or a copy it is still confined.
+	// Ona's report of 2026: by another name, or as a copy, it is still confined.
 	{"a copied program", always, `cp /bin/cat c && ./c "$HOST/secret" | grep -q secret && echo ESCAPED`},
 	{"a program by its interpreter", always, `sh "$HOST/prog"`},
 	{"a process apart", always, `python3 -c 'import os, sys

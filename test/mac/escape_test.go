@@ -38,7 +38,7 @@ type act struct {
 	script  string
 }
 
-// where says what is known of an act outside of a sandbox.
+// where says whether an act works outside a sandbox.
 type where int
 
 const (
@@ -47,7 +47,7 @@ const (
 	perhaps                  // it works on some machines, and is harmless
 )
 
-// groups are all acts, with what runs them.
+// groups are all acts, with the program that runs them.
 var groups = []struct {
 	name, shell string
 	acts        []act
@@ -59,7 +59,7 @@ var groups = []struct {
 	{"privileges", "sh", privilegeActs},
 }
 
-// What can be said of the acts on any machine, without running one.
+// The acts are well formed. Any machine can check that without running one.
 func TestActsAreWellFormed(t *testing.T) {
 	needs(t, "python3")
 	seen := make(map[string]bool)
@@ -84,7 +84,7 @@ func TestActsAreWellFormed(t *testing.T) {
 	t.Logf("%d acts", len(seen))
 }
 
-// TestEscapes never runs an act where nothing is confined.
+// TestEscapes never runs an act unless it is confined.
 func TestEscapes(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	needs(t, "python3")
@@ -117,7 +117,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// scene is what an act has to do with.
+// scene is what an act deals with.
 type scene struct {
 	ws, dir string
 	env     []string
@@ -156,7 +156,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// terminal is one of the host.
+// terminal opens a terminal of the host.
 func (s *scene) terminal(t *testing.T) string {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -167,8 +167,7 @@ func (s *scene) terminal(t *testing.T) string {
 	return slave.Name()
 }
 
-// victim is a process of the host: no program of Apple's, which would be protected
-// anyhow.
+// victim starts a process of the host. It is no program of Apple's: those are protected anyway.
 func (s *scene) victim(t *testing.T) int {
 	t.Helper()
 	cmd := testbox.Helper(t, "victim")
@@ -195,8 +194,7 @@ func (s *scene) victim(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-// listen accepts connections. Where the network is not there, the address is one
-// that nothing listens at.
+// listen accepts connections. If there is no such network, nothing listens at the address.
 func listen(t *testing.T, network, address string) string {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -234,7 +232,7 @@ func end(a net.Addr) string {
 	return a.String()
 }
 
-// begun shows that an act was tried at all.
+// begun reports whether an act was tried at all.
 var begun = map[string]string{"sh": "echo BEGUN\n",
 	"python3": "import ctypes, os, socket, sys\nfrom os import environ as env\nprint('BEGUN', flush=True)\n"}
 
@@ -261,7 +259,7 @@ func (s *scene) inside(t *testing.T, eng *engine.Engine, shell, script string) s
 	return fmt.Sprintf("%s%s (%s %d)", res.Stdout, res.Stderr, res.Outcome, res.ExitCode)
 }
 
-// host is what can be seen of HOST.
+// host returns what can be seen of HOST.
 func (s *scene) host(t *testing.T) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(s.dir)

@@ -13,7 +13,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// attempts are the ways to start a command; each returns what came of it.
+// attempts are the ways to start a command. Each returns how it ended.
 var attempts = map[string]func(*engine.Cmd) (*engine.Result, error){
 	"Run": (*engine.Cmd).Run,
 	"Start": func(c *engine.Cmd) (*engine.Result, error) {
@@ -24,7 +24,7 @@ var attempts = map[string]func(*engine.Cmd) (*engine.Result, error){
 	},
 }
 
-// What cannot be executed is an error that says so, and no exit code of a shell.
+// A program that cannot be executed is an error that says so, not an exit code of a shell.
 func TestProgramsThatCannotRun(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	sh(t, box, "echo text >plain; mkdir dir bin; : >bin/x")
@@ -48,8 +48,8 @@ func TestProgramsThatCannotRun(t *testing.T) {
 	}
 }
 
-// A sandbox-exec that fails is the engine's error, never a result of the command's,
-// and nothing runs unconfined instead.
+// If sandbox-exec fails, that is an error of the engine, never a result of the command, and nothing runs unconfined
+// instead.
 func TestSandboxExecFails(t *testing.T) {
 	for _, c := range []struct {
 		name, script string // "": there is none
@@ -93,8 +93,7 @@ func TestSandboxExecFails(t *testing.T) {
 	}
 }
 
-// The stand-in refuses as the real one does inside of another sandbox, and code is
-// refused then, too.
+// The stand-in refuses as the real one does inside another sandbox. Code is refused then as well.
 func TestNested(t *testing.T) {
 	h, err := macHost()
 	if err != nil {

@@ -20,7 +20,7 @@ func macHost() (engine.Host, error) {
 	return h, err
 }
 
-// standIn is whether nothing is confined.
+// standIn is true if nothing is confined.
 const standIn = true
 
 // dup makes a descriptor that children inherit.

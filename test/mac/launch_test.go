@@ -18,9 +18,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// The command line is the profile, what it names, and a shell that becomes the
-// program. No path of the caller's is in the profile: a name could end a string
-// and go on as a rule.
+// The command line is the profile, its parameters, and a shell that becomes the program. No path of the caller is in
+// the profile: a name could end a string and continue as a rule.
 func TestCommandLine(t *testing.T) {
 	rec := record(t)
 	ws, data := filepath.Join(dir(t), `w")(allow default)("`), filepath.Join(dir(t), "data=1")
@@ -81,7 +80,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// see tells what descriptors a program has.
+// see returns the descriptors that a program has.
 const see = `
 import os, stat, sys
 for fd in range(1024):
@@ -91,8 +90,8 @@ for fd in range(1024):
     sys.stdout.write("%d %s\n" % (fd, [k for k in kinds if kinds[k](m)][0]))
 `
 
-// A program has the standard streams and, with tools, their channel. What the
-// host has opened for its children to inherit, it has not (CVE-2024-21626).
+// A program has the standard streams and, with tools, their channel. It does not inherit what the host has opened for
+// its own children (CVE-2024-21626).
 func TestDescriptors(t *testing.T) {
 	needs(t, "python3")
 	var leaks []int
@@ -159,8 +158,8 @@ func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[strin
 	return got
 }
 
-// The environment is the plan's and the command's. "_" is bash's, LC_CTYPE
-// python's, and the last that of Apple's frameworks.
+// The environment is the plan's and the command's. "_" is added by bash, LC_CTYPE by Python, and the last by Apple's
+// frameworks.
 func TestEnvironment(t *testing.T) {
 	needs(t, "python3")
 	t.Setenv("TEGMEN_TEST_LEAK", "x")
@@ -187,7 +186,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// What a shell takes for its own settings is neither heeded on the way nor changed.
+// Variables that configure a shell neither affect the launcher nor change on the way.
 func TestEnvironmentOfShells(t *testing.T) {
 	needs(t, "python3")
 	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true})
@@ -228,7 +227,7 @@ sys.stdout.buffer.write(b"\0".join(os.fsencode(a) for a in sys.argv[1:]))`}, arg
 	}
 }
 
-// A program may be called anything, too.
+// A program may have any name.
 func TestNamesOfPrograms(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	for _, name := range []string{"two words", "-p", "--", "-c", "a=b", `q"`, "exec", "ulimit", "$HOME", "日本"} {

@@ -20,8 +20,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// hostToBeKilled starts sandboxes with commands that leave something behind, says
-// where its directories are, and waits to be killed.
+// hostToBeKilled starts sandboxes with commands that leave something behind, prints their directories, and waits to be
+// killed.
 func hostToBeKilled() {
 	h, err := macHost()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestHostIsKilled(t *testing.T) {
 	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "ready"; {
 		dirs = append(dirs, lines.Text())
 	}
-	// The host itself has the mark in its command line, so it does not count.
+	// The host itself has the marker in its command line, so it does not count.
 	testbox.Until(t, "its commands run", func() bool { return len(testbox.Alive(t, "sleep "+mark)) >= 8 })
 	for _, d := range dirs {
 		if !exists(d) {
@@ -272,7 +272,7 @@ func TestSandboxesShareNothing(t *testing.T) {
 	testSeparate(t, two, strings.Split(a, "\n")[0]+"/f")
 }
 
-// testSeparate shows that one sandbox cannot reach a file of another.
+// testSeparate checks that one sandbox cannot reach a file of another.
 func testSeparate(t *testing.T, box *engine.Sandbox, file string) {
 	t.Run("by name", func(t *testing.T) {
 		needSeatbelt(t)
@@ -284,7 +284,7 @@ func testSeparate(t *testing.T, box *engine.Sandbox, file string) {
 	})
 }
 
-// A started sandbox says where things are, and nothing stands for them any more.
+// The plan of a started sandbox has the real paths, without stand-ins for them.
 func TestPlanHasRealPaths(t *testing.T) {
 	temp := private(t)
 	box := start(t, open(t, nil), engine.Spec{})
@@ -322,7 +322,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A watcher that somebody has stopped is not waited for.
+// A stopped watcher is not waited for.
 func TestStoppedWatcher(t *testing.T) {
 	needs(t, "pkill")
 	box := start(t, open(t, nil), engine.Spec{Keep: true})
@@ -344,8 +344,7 @@ func TestStoppedWatcher(t *testing.T) {
 	}
 }
 
-// A link in the place of a command's texts leads them nowhere, whether a guest
-// can put one there or not.
+// A link in place of a command's texts leads nowhere, whether or not a guest can put one there.
 func TestTextsFollowNoLink(t *testing.T) {
 	target := dir(t)
 	box := start(t, open(t, nil), engine.Spec{Keep: true})
@@ -363,8 +362,7 @@ func TestTextsFollowNoLink(t *testing.T) {
 	}
 }
 
-// A command that stops the launchers of others holds them up until their
-// deadline, and no longer.
+// A command that stops the launchers of others holds them up until their deadline, and no longer.
 func TestStoppedLauncher(t *testing.T) {
 	needs(t, "pkill")
 	box := sandbox(t, engine.Spec{Keep: true})

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// open returns an engine of a Mac. with, unless nil, changes that.
+// open returns an engine of a Mac, which with may change.
 func open(t testing.TB, with func(*engine.Host)) *engine.Engine {
 	t.Helper()
 	h, err := macHost()
@@ -42,7 +42,7 @@ func open(t testing.TB, with func(*engine.Host)) *engine.Engine {
 	return testbox.OpenWith(t, engine.Options{Host: &h})
 }
 
-// limit is how long what ends soon may take on a busy machine.
+// limit bounds what must end soon, even on a busy machine.
 const limit = time.Minute
 
 func start(t testing.TB, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
@@ -54,13 +54,13 @@ func start(t testing.TB, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
 	return box
 }
 
-// sandbox starts one in an engine of its own.
+// sandbox starts a sandbox in a new engine.
 func sandbox(t testing.TB, s engine.Spec) *engine.Sandbox {
 	t.Helper()
 	return start(t, open(t, nil), s)
 }
 
-// output is what a program prints, which must end OK.
+// output returns what a program prints. The program must succeed.
 func output(t testing.TB, box *engine.Sandbox, name string, args ...string) string {
 	t.Helper()
 	res := testbox.Run(t, box, name, args...)
@@ -75,7 +75,7 @@ func sh(t testing.TB, box *engine.Sandbox, script string) string {
 	return strings.TrimSpace(output(t, box, "sh", "-c", script))
 }
 
-// dir is a directory of the host by its real name, as rules and plans have it.
+// dir makes a directory of the host and returns its real name, as rules and plans have it.
 func dir(t testing.TB) string {
 	t.Helper()
 	d, err := filepath.EvalSymlinks(testenv.Dir(t))
@@ -85,8 +85,7 @@ func dir(t testing.TB) string {
 	return d
 }
 
-// private has private directories made in one of the test's own, so that it can
-// tell what is left.
+// private makes the engine put private directories into a directory of the test, which shows what is left.
 func private(t testing.TB) (temp string) {
 	t.Helper()
 	temp = dir(t)
@@ -106,7 +105,7 @@ func private(t testing.TB) (temp string) {
 	return temp
 }
 
-// empty is what a sandbox leaves: nothing.
+// empty checks that sandboxes have left nothing.
 func empty(t testing.TB, temp string) {
 	t.Helper()
 	names, err := os.ReadDir(temp)
@@ -125,7 +124,7 @@ func needSeatbelt(t testing.TB) {
 	testenv.Need(t, testenv.Seatbelt)
 }
 
-// needs is for what programs run inside.
+// needs skips the test if a program is missing that must run inside.
 func needs(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
