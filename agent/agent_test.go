@@ -234,6 +234,7 @@ func TestSandboxEnds(t *testing.T) {
 }
 
 func TestToolsKeepToTheLimits(t *testing.T) {
+	testenv.NoRace(t)
 	dir := testbox.Workspace(t)
 	given := testenv.Dir(t)
 	if err := os.WriteFile(given+"/note", []byte("from the host\n"), 0o644); err != nil {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestShells(t *testing.T) {
+	testenv.NoRace(t)
 	_, tools := hands(t, engine.Spec{}, agent.Options{})
 	t.Run("axio: the order of preference", func(t *testing.T) {
 		at := -1
@@ -84,6 +85,7 @@ func busyboxRoot(t testing.TB, applets ...string) string {
 var applets = strings.Fields("sh head cat mkdir mv rm chmod stat readlink sleep seq echo ls mkfifo ln touch id")
 
 func TestBind(t *testing.T) {
+	testenv.NoRace(t)
 	t.Run("axio: sh alone", func(t *testing.T) {
 		_, tools := hands(t, engine.Spec{FS: engine.FS{Root: busyboxRoot(t, applets...)}}, agent.Options{})
 		same(t, strings.Join(tools.Shells(), " "), "sh")

@@ -13,9 +13,11 @@ import (
 	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testbox"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 func TestTools(t *testing.T) {
+	testenv.NoRace(t)
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	tools := toolsOf(t, box, agent.Options{})
 	var set broker.Set

@@ -260,6 +260,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	testenv.NoRace(t)
 	everywhere(t, func(t *testing.T, tools *agent.Tools) {
 		say(t, tools.Shell, agent.ShellInput{Command: `mkdir -p sub/below .hid; touch sub/below/x; (umask 137; printf 12345 >a); printf 123 >z; ln -s nowhere link; touch -t 202001020304 a`})
 		got := say(t, tools.ListFiles, agent.ListInput{})

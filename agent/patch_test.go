@@ -19,6 +19,7 @@ import (
 )
 
 func TestPatch(t *testing.T) {
+	testenv.NoRace(t)
 	_, tools := hands(t, engine.Spec{}, agent.Options{})
 	const three = "one\n\ttwo \nthree\n"
 	for _, c := range []struct {

@@ -15,11 +15,13 @@ import (
 	"github.com/tegmen-dev/tegmen/agent"
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testbox"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // The error about a file names the path that the model wrote, and the reason: not lines of our script or temporary
 // files.
 func TestRefusals(t *testing.T) {
+	testenv.NoRace(t)
 	everywhere(t, func(t *testing.T, tools *agent.Tools) {
 		say(t, tools.Shell, agent.ShellInput{Command: "echo x >file; (umask 222; mkdir closed); (umask 177; " +
 			"mkdir unsearched)"})
@@ -59,6 +61,7 @@ func refusedAs(t *testing.T, err error, want string, is error) {
 }
 
 func TestWritesWhatIsReadOnly(t *testing.T) {
+	testenv.NoRace(t)
 	dir := testbox.Workspace(t)
 	if err := os.Mkdir(filepath.Join(dir, ".idea"), 0o755); err != nil {
 		t.Fatal(err)
@@ -92,6 +95,7 @@ func TestWritesWhatIsReadOnly(t *testing.T) {
 
 // Placeholders in a workspace are not listed. Real files are, whatever their names.
 func TestHidesPlaceholders(t *testing.T) {
+	testenv.NoRace(t)
 	names := func(t *testing.T, tools *agent.Tools, path string) string {
 		t.Helper()
 		var names []string

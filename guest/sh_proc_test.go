@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/guest"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // shNoProc before the words of a shell means that there is no /proc.
@@ -82,6 +83,7 @@ func asleep(t *testing.T, pid int) {
 // A job that was killed during its call does not keep others from theirs when
 // nobody has collected it, either.
 func TestShellKilledCallerZombie(t *testing.T) {
+	testenv.NoRace(t)
 	const source = `
 (null & printf '%s\n' $! >"$TMPDIR/pid"; exec sleep 60) & parent=$!
 read -r go
@@ -116,6 +118,7 @@ kill "$parent"`
 // One that waits for its answer for longer than a dead one is given keeps its
 // place, whether ps can be asked or not.
 func TestShellSlowCall(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		for _, ps := range []string{"echo S", "exit 1"} {
 			polls := filepath.Join(t.TempDir(), "polls")
@@ -144,6 +147,7 @@ func TestShellSlowCall(t *testing.T) {
 // A file that has the name of the lock already is not written to, and calls go
 // without.
 func TestShellLockTaken(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		if !strings.HasPrefix(shell, shNoProc) {
 			return // the lock has no name

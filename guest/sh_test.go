@@ -126,6 +126,7 @@ func shRun(t testing.TB, s guest.Script, tools map[string]clientTool, change fun
 
 // Each script is run, and what it prints and its status are compared.
 func TestShellCalls(t *testing.T) {
+	testenv.NoRace(t)
 	tests := []struct {
 		name, source   string
 		stdout, stderr string
@@ -187,6 +188,7 @@ func TestShellCalls(t *testing.T) {
 }
 
 func TestShellResult(t *testing.T) {
+	testenv.NoRace(t)
 	tests := []struct{ name, source, want, stderr string }{
 		{"JSON", `result '{"a": 1}'`, `{"value":{"a":1}}`, ""},
 		{"text", `result -t '{"a": 1}'`, `{"value":"{\"a\": 1}"}`, ""},
@@ -214,6 +216,7 @@ func TestShellResult(t *testing.T) {
 
 // Jobs that call at once get each its own answer, wherever the lock is.
 func TestShellConcurrentCalls(t *testing.T) {
+	testenv.NoRace(t)
 	const source = `
 i=0
 while [ $i -lt 30 ]; do
@@ -240,6 +243,7 @@ add 1 1`
 
 // A job that is killed during its call does not keep the others from theirs.
 func TestShellKilledCaller(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := clientTools()
 		started := make(chan struct{})
@@ -259,6 +263,7 @@ func TestShellKilledCaller(t *testing.T) {
 
 // A trap that runs during a call does not spoil it, and cannot call.
 func TestShellTrapDuringCall(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := clientTools()
 		tools["say"] = func(c clientCall) (any, error) {
@@ -281,6 +286,7 @@ func TestShellTrapDuringCall(t *testing.T) {
 
 // What the host sends besides is passed over, and its end is an error.
 func TestShellNotificationsAndEnd(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := clientTools()
 		var host *clientHost
@@ -301,6 +307,7 @@ func TestShellNotificationsAndEnd(t *testing.T) {
 
 // Line numbers are those of the script.
 func TestShellLineNumbers(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		r := shRun(t, guest.Script{Shell: shell, Source: "\n\nnosuchprogram", Vars: map[string]json.RawMessage{"x": json.RawMessage("1")}}, nil, nil)
 		if !regexp.MustCompile(`\b3: .*nosuchprogram`).MatchString(r.stderr) || r.status != 127 {
@@ -311,6 +318,7 @@ func TestShellLineNumbers(t *testing.T) {
 
 // Which names become functions, and of what.
 func TestShellNames(t *testing.T) {
+	testenv.NoRace(t)
 	tools := []guest.Tool{
 		{Name: "a.b"}, {Name: "a_b"}, {Name: "x-y"}, {Name: "if"}, {Name: "exit"}, {Name: "tool"}, {Name: "read"}, {Name: "printf"}, {Name: "p-q"}, {Name: "p_q"},
 		{Name: "pin.bare"}, {Name: "other.bare"},

@@ -12,12 +12,12 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// A Level is a level of isolation, which a test has by taking away from this machine what is above it.
+// A Level is a level of isolation. A test gets it by taking away from this machine what is above it.
 type Level struct {
-	Name   string // of the subtest
-	change func(*engine.Host) error
+	Name   string                   // of the subtest
+	change func(*engine.Host) error // takes away what is above; nil is nothing
 	needs  testenv.Feature
-	loose  bool
+	loose  bool // nothing confines
 }
 
 var (
@@ -50,7 +50,7 @@ func withoutIsolation(h *engine.Host) error {
 	return AsMac(h)
 }
 
-// AsMac leaves of a machine what macOS has. The stand-in for sandbox-exec(1) confines nothing, but is as strict with
+// AsMac takes away from a machine what macOS lacks. The stand-in for sandbox-exec(1) confines nothing, but is as strict with
 // its arguments as the real one.
 func AsMac(h *engine.Host) (err error) {
 	h.OS, h.Cgroup, h.TryNamespaces, h.Landlock, h.Seccomp = "darwin", cgroup.Place{}, nil, 0, false

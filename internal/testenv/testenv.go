@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,7 +24,7 @@ type Feature struct {
 
 var (
 	// UserNS is a machine and account that allow user namespaces, and so sandboxes.
-	UserNS = Feature{"userns", probeSandbox}
+	UserNS = Feature{"userns", sync.OnceValue(probeSandbox)} // once: it starts a copy of the test binary
 	// Cgroup is a process that can limit memory and processes by cgroups of version 2: it may make cgroups beneath its
 	// own, which has these controllers.
 	Cgroup = Feature{"cgroup", tryCgroup}

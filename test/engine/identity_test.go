@@ -18,6 +18,7 @@ import (
 )
 
 func TestGuestIsNeverHostRoot(t *testing.T) {
+	testenv.NoRace(t)
 	testenv.Need(t, testenv.Root)
 	box := testbox.Sandbox(t, engine.Spec{User: &engine.User{}})
 	mark := testbox.Marker(500)

@@ -118,6 +118,7 @@ t = threading.Thread(target=print, args=("threads",)); t.start(); t.join()`)
 }
 
 func TestProfiles(t *testing.T) {
+	testenv.NoRace(t)
 	eng := testbox.Open(t)
 	for _, c := range []struct{ profile, script, want string }{
 		{"strict", `echo a b | tr ' ' '\n' | sort -r | head -1; python3 -c 'import json, threading, tempfile; f = tempfile.NamedTemporaryFile(); f.write(b"x"); print(json.dumps([1]))'`, "b [1]"},
@@ -171,6 +172,7 @@ func TestPolicyOfOnesOwn(t *testing.T) {
 // The gate runs before the guest's program, as the guest's user, and cannot be inspected: it has a capability that
 // guests lack.
 func TestPrivilegesAreGone(t *testing.T) {
+	testenv.NoRace(t)
 	for _, s := range []engine.Seccomp{{}, testbox.NoFilter, {Profile: "strict"}} {
 		res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{User: &engine.User{}, Seccomp: s}), "python3", "-S", "-c", `
 import ctypes, resource
