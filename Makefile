@@ -10,20 +10,6 @@ build:
 .PHONY: test
 test: deps
 	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -p 1 -timeout 15m ./...
-	$(MAKE) rung
-
-## rung: the tests again that hold where there are no namespaces: with Landlock, as on macOS, with nothing
-.PHONY: rung
-rung: deps
-	TEGMEN_TEST_RUNG=landlock TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -count 1 -timeout 10m ./test \
-		-run 'Survive|Timeout|KeepKills|Held|Starts|Canceled|Output|Truncation|Bytes|Streams|Command|Writer|Concurrent|Terminal|^TestCode|^TestSession|Outcomes|Lost|CPUTime|Usage|Bare|AuditUnder'
-	for rung in $(RUNGS); do \
-		TEGMEN_TEST_RUNG=$$rung TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test $(TAGS) -count 1 -timeout 10m ./test \
-			-run 'Survive|Timeout|KeepKills|StartsWhile|Canceled|Streams|Descriptors|Terminal|^TestCode|^TestDialogues|SessionTimeout|Outcomes|CPUTime' \
-			-skip 'EachProfile|StayInside' || exit 1; done
-
-# On macOS nobody is root. Without isolation there is more to see to as root.
-RUNGS = $$(if [ "$$(id -u)" = 0 ]; then echo none; else echo seatbelt; fi)
 
 ## test-macos: what only a Mac can show; README and test/mac say what has to be there and what it prints
 .PHONY: test-macos
@@ -31,11 +17,10 @@ test-macos:
 	TEGMEN_TEST_REQUIRE=seatbelt,python3,node,sh,bash $(GO) test -count 1 -v ./test/mac
 	$(GO) test ./seatbelt ./engine ./broker ./guest ./check ./internal/...
 
-# With libseccomp there, policies of one's own are tested, too.
+# With libseccomp there, user-supplied policies are tested as well.
 TAGS = $$(pkg-config --exists libseccomp 2>/dev/null && echo -tags libseccomp)
 
-# What has to be there on a machine that is set up, so that no test is skipped
-# for want of it.
+# What must be there on a machine that is set up: no test is skipped for want of it.
 REQUIRE = userns,landlock,libseccomp,go,mount,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity
 
 ## deps: programs that tests run inside sandboxes or measure against (Debian)
@@ -47,36 +32,32 @@ deps:
 KERNELS = 6.1 6.12
 .PHONY: vm
 vm:
-	./test/deps.sh qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm busctl:systemd "dbus-daemon:dbus dbus-user-session"
-	$(GO) run ./test/vm -kernels '$(KERNELS)'
-	$(GO) run ./test/vm -kernels 6.12 -arch arm64
+	./test/deps.sh qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm busctl:systemd dbus-daemon:dbus /usr/lib/systemd/user/dbus.socket:dbus-user-session
+	$(GO) run ./internal/vmtest -kernels '$(KERNELS)'
+	$(GO) run ./internal/vmtest -kernels 6.12 -arch arm64
 
-## race: tests with the race detector; of ./test those in which the engine does several things at once
+## race: tests with the race detector; those that it has nothing to find in skip themselves
 .PHONY: race
 race:
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./agent ./broker ./cgroup ./engine ./internal/launch ./internal/lines ./internal/setup ./internal/wire ./ns ./rootfs ./workspace
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./guest -run Client
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./test \
-		-run 'Many|Concurrent|Beside|AtOnce|^TestSession|Close|Keep|Cancel|Timeout|Lost|Stream|Orphans|OverlayBusy|OverlayInMotion|Cgroup|^TestCode|AgentShell|Starts' \
-		-skip 'ManyCalls|Hostile|EachProfile|DoesNotRead|BlockedWriter'
-	CGO_ENABLED=1 TEGMEN_TEST_RUNG=seatbelt $(GO) test -race -count 1 -timeout 15m ./test -run 'KeepKills|Concurrent|StartsWhile|SurvivesClose'
+	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 15m ./agent ./broker ./cgroup ./engine ./guest ./internal/launch ./internal/lines ./internal/setup ./internal/wire ./internal/box \
+		./ns ./rootfs ./workspace ./test/engine ./test/workspace ./test/attack ./test/conformance ./test/mac
 
 ## compat: CPython's own tests and real work, inside and outside; prints a table
 .PHONY: compat
 compat: deps
 	TEGMEN_TEST_ALL=1 TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 20m -v ./test/compat
 
-## strangers: stress-ng and trinity do their worst inside, for minutes
-STRANGERS_TIME = 2m
-.PHONY: strangers
-strangers: deps
-	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 30m -v -run TestStrangers ./test -args -strangers-time $(STRANGERS_TIME)
+## stress: stress-ng and trinity do their worst inside, for minutes
+STRESS_TIME = 2m
+.PHONY: stress
+stress: deps
+	TEGMEN_TEST_REQUIRE=$(REQUIRE) $(GO) test -timeout 30m -v -run TestStress ./test/attack -args -stress-time $(STRESS_TIME)
 
 ## bench: measurements against peers in the same run; prints a table
 .PHONY: bench
 bench: deps
 	mkdir -p bin
-	$(GO) test -run '^$$' -bench Table -benchtime 1x -timeout 20m ./test -args -table $(CURDIR)/bin/bench.md
+	$(GO) test -run '^$$' -bench Table -benchtime 1x -timeout 20m ./test/bench -args -table $(CURDIR)/bin/bench.md
 	@cat bin/bench.md
 
 ## cross: the code and the tests build on all that is supported
@@ -96,7 +77,8 @@ lint:
 ## golden: rewrite the golden files, to be reviewed
 .PHONY: golden
 golden:
-	$(GO) test . ./cmd/tegmen ./engine ./ns ./seccomp ./test -run 'Golden|Linked|Scripts' -update
+	$(GO) test -run Golden . ./engine ./internal/setup ./seccomp ./test/attack -update
+	$(GO) test -run TestScripts ./cmd/tegmen -update
 
 ## generate: compile the built-in seccomp profiles again (needs libseccomp-dev)
 .PHONY: generate

@@ -13,7 +13,8 @@ func TestWhyFailed(t *testing.T) {
 		said, want string
 		is         error // nil: any
 	}{
-		{"sh: 25: cannot create ./.vscode/.write-2ieaovf2lqejpa5c: Read-only file system\n", "read-only in this sandbox", fs.ErrPermission},
+		{"sh: 25: cannot create ./.vscode/.write-2ieaovf2lqejpa5c: Read-only file system\n", "read-only in this sandbox",
+			fs.ErrPermission},
 		{"sh: line 25: ./.vscode/.write-2ieaovf2lqejpa5c: Read-only file system", "read-only in this sandbox", syscall.EROFS},
 		{"sh: line 24: can't create ./x: Permission denied", "permission denied", fs.ErrPermission},
 		{"sh:25: read-only file system: ./x/.write-2ieaovf2lqejpa5c", "read-only in this sandbox", fs.ErrPermission},

@@ -24,15 +24,19 @@ func TestTranscript(t *testing.T) {
 	}{
 		{"nothing", 100, nil, nil, ""},
 		{"nothing but an end", 100, nil, []string{"[exit code: 1]"}, "[exit code: 1]"},
-		{"A124 order", 100, []piece{{Stdout, "a\n"}, {Stderr, "b\n"}, {Stdout, "c\n"}}, []string{"[exit code: 1]"}, "a\n[stderr]\nb\n[stdout]\nc\n[exit code: 1]"},
+		{"axio: order", 100, []piece{{Stdout, "a\n"}, {Stderr, "b\n"}, {Stdout, "c\n"}}, []string{"[exit code: 1]"},
+			"a\n[stderr]\nb\n[stdout]\nc\n[exit code: 1]"},
 		{"a label begins a line", 100, []piece{{Stdout, "a"}, {Stderr, "b"}}, nil, "a\n[stderr]\nb"},
-		{"A125 a character in two pieces", 100, []piece{{Stdout, "a\xc5"}, {Stdout, "\xbe"}}, nil, "až"},
-		{"A125 a character in two pieces with others between", 100, []piece{{Stdout, "\xf0\x9f"}, {Stderr, "x"}, {Stdout, "\x98\x80"}}, nil, "[stderr]\nx\n[stdout]\n😀"},
+		{"axio: a character in two pieces", 100, []piece{{Stdout, "a\xc5"}, {Stdout, "\xbe"}}, nil, "až"},
+		{"axio: a character in two pieces with others between", 100,
+			[]piece{{Stdout, "\xf0\x9f"}, {Stderr, "x"}, {Stdout, "\x98\x80"}}, nil, "[stderr]\nx\n[stdout]\n😀"},
 		{"a character that does not end", 100, []piece{{Stdout, "a\xc5"}}, nil, "a\uFFFD"},
 		{"bytes that are none", 100, []piece{{Stderr, "\xff\xfea"}}, nil, "[stderr]\n\uFFFDa"},
-		{"A128 white space", 100, []piece{{Stdout, "\n  a \t\n\n"}}, nil, "\n  a \t"},
-		{"the middle goes", 80, []piece{{Stdout, "first line\n" + strings.Repeat("x", 100) + "\nlast line\n"}}, nil, "first line...[truncated]\n" + strings.Repeat("x", 39) + "\nlast line"},
-		{"no part of a character stays", 80, []piece{{Stdout, strings.Repeat("ž", 100)}}, nil, "žžžžž...[truncated]\n" + strings.Repeat("ž", 25)},
+		{"axio: white space", 100, []piece{{Stdout, "\n  a \t\n\n"}}, nil, "\n  a \t"},
+		{"the middle goes", 80, []piece{{Stdout, "first line\n" + strings.Repeat("x", 100) + "\nlast line\n"}}, nil,
+			"first line...[truncated]\n" + strings.Repeat("x", 39) + "\nlast line"},
+		{"no part of a character stays", 80, []piece{{Stdout, strings.Repeat("ž", 100)}}, nil,
+			"žžžžž...[truncated]\n" + strings.Repeat("ž", 25)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTranscript(c.limit, nil)
@@ -70,16 +74,18 @@ func TestTranscriptIsBounded(t *testing.T) {
 func TestDiff(t *testing.T) {
 	const no = "\n\\ No newline at end of file"
 	for _, c := range []struct{ name, a, b, want string }{
-		{"A151 both end in a newline", "a\n", "b\n", "@@ -1 +1 @@\n-a\n+b"},
-		{"A151 neither does", "a", "b", "@@ -1 +1 @@\n-a" + no + "\n+b" + no},
-		{"A151 the newline goes", "a\n", "a", "@@ -1 +1 @@\n-a\n+a" + no},
-		{"A151 the newline comes", "a", "a\n", "@@ -1 +1 @@\n-a" + no + "\n+a"},
-		{"A151 another line, then none", "a\nb\n", "a\nc", "@@ -1,2 +1,2 @@\n a\n-b\n+c" + no},
-		{"A151 context without one", "a\nb", "c\nb", "@@ -1,2 +1,2 @@\n-a\n+c\n b" + no},
+		{"axio: both end in a newline", "a\n", "b\n", "@@ -1 +1 @@\n-a\n+b"},
+		{"axio: neither does", "a", "b", "@@ -1 +1 @@\n-a" + no + "\n+b" + no},
+		{"axio: the newline goes", "a\n", "a", "@@ -1 +1 @@\n-a\n+a" + no},
+		{"axio: the newline comes", "a", "a\n", "@@ -1 +1 @@\n-a" + no + "\n+a"},
+		{"axio: another line, then none", "a\nb\n", "a\nc", "@@ -1,2 +1,2 @@\n a\n-b\n+c" + no},
+		{"axio: context without one", "a\nb", "c\nb", "@@ -1,2 +1,2 @@\n-a\n+c\n b" + no},
 		{"nothing changes", "a\n", "a\n", ""},
 		{"all of it is new", "", "a\nb\n", "@@ -0,0 +1,2 @@\n+a\n+b"},
-		{"two hunks", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "x\n2\n3\n4\n5\n6\n7\n8\ny\n", "@@ -1,4 +1,4 @@\n-1\n+x\n 2\n 3\n 4\n@@ -6,4 +6,4 @@\n 6\n 7\n 8\n-9\n+y"},
-		{"one hunk", "1\n2\n3\n4\n5\n6\n7\n8\n", "x\n2\n3\n4\n5\n6\n7\ny\n", "@@ -1,8 +1,8 @@\n-1\n+x\n 2\n 3\n 4\n 5\n 6\n 7\n-8\n+y"},
+		{"two hunks", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "x\n2\n3\n4\n5\n6\n7\n8\ny\n",
+			"@@ -1,4 +1,4 @@\n-1\n+x\n 2\n 3\n 4\n@@ -6,4 +6,4 @@\n 6\n 7\n 8\n-9\n+y"},
+		{"one hunk", "1\n2\n3\n4\n5\n6\n7\n8\n", "x\n2\n3\n4\n5\n6\n7\ny\n",
+			"@@ -1,8 +1,8 @@\n-1\n+x\n 2\n 3\n 4\n 5\n 6\n 7\n-8\n+y"},
 		{"the least", "a\nb\nc\nd\n", "a\nc\nd\ne\n", "@@ -1,4 +1,4 @@\n a\n-b\n c\n d\n+e"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // What a run prints and how it ends. want is its value, or "none sent".
 func TestNodeEnds(t *testing.T) {
+	testenv.NoRace(t)
 	for _, tt := range []struct {
 		name, code string
 		status     int
@@ -81,6 +84,7 @@ func TestNodeEnds(t *testing.T) {
 }
 
 func TestNodeWithoutTools(t *testing.T) {
+	testenv.NoRace(t)
 	h := nodeRun(t, nil, nodeObject{"code": "Object.keys(tools)", "tools": []any{}})
 	if len(h.results) != 1 || nodeValue(h.results[0]) != "[]" {
 		t.Errorf("got %v; stderr: %s", h.results, h.errs.String())
@@ -88,6 +92,7 @@ func TestNodeWithoutTools(t *testing.T) {
 }
 
 func TestNodeRefused(t *testing.T) {
+	testenv.NoRace(t)
 	h := nodeRun(t, nil, nil)
 	if got, want := h.errs.String(), "tegmen: hello: unauthorized\n"; got != want {
 		t.Errorf("stderr %q, want %q", got, want)
@@ -99,6 +104,7 @@ func TestNodeRefused(t *testing.T) {
 
 // A run that is pinned to a namespace has its tools by bare name, too.
 func TestNodePinned(t *testing.T) {
+	testenv.NoRace(t)
 	h := nodeRun(t, nil, nodeObject{"namespace": "db", "code": "[await query('x'), await db.query('y'), typeof web]"})
 	if len(h.results) != 1 || nodeValue(h.results[0]) != `["db: x","db: y","object"]` {
 		t.Errorf("got %v; stderr: %s", h.results, h.errs.String())
@@ -108,6 +114,7 @@ func TestNodePinned(t *testing.T) {
 // A name that two things have: tools with their own namespace, and what Node
 // has already.
 func TestNodeNames(t *testing.T) {
+	testenv.NoRace(t)
 	tools := []nodeObject{
 		{"name": "db", "schema": nodeObject{}}, {"name": "name", "namespace": "db", "schema": nodeObject{}},
 		{"name": "fetch", "schema": nodeObject{}}, {"name": "a-b", "schema": nodeObject{}}, {"name": "a_b", "schema": nodeObject{}},
@@ -128,6 +135,7 @@ all`})
 
 // Each row is the next run of one guest.
 func TestNodeStateful(t *testing.T) {
+	testenv.NoRace(t)
 	rows := []struct{ code, want string }{
 		{"const x = 1", "none"},
 		{"x", "1"},

@@ -237,6 +237,7 @@ func nodeValue(result nodeObject) string {
 // Values: what a piece of code returns, and its exit status, which is 1 where
 // that is an error, else 0.
 func TestNodeValues(t *testing.T) {
+	testenv.NoRace(t)
 	for _, tt := range []struct{ name, code, want string }{
 		{"expression", "1 + 1", "2"},
 		{"no expression", "const a = 1", "none"},
@@ -332,6 +333,7 @@ func TestNodeValues(t *testing.T) {
 }
 
 func TestNodeTools(t *testing.T) {
+	testenv.NoRace(t)
 	for _, tt := range []struct{ name, code, want string }{
 		{"named", "await add({ a: 1, b: 2 })", "3"},
 		{"positional", "await add(1, 2)", "3"},

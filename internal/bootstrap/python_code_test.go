@@ -1,8 +1,13 @@
 package bootstrap_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
 
 func TestPythonCode(t *testing.T) {
+	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "last expression", code: "1\n2", result: value("2")},
 		{name: "print", code: "print(1)", stdout: "1\n", result: value("null")},
@@ -75,6 +80,7 @@ if True:
 }
 
 func TestPythonAwait(t *testing.T) {
+	testenv.NoRace(t)
 	const sleep = "import asyncio\n"
 	cases := []pythonCase{
 		{name: "last expression", code: "await add(1, 2)", result: value("3")},
@@ -136,6 +142,7 @@ r[:4] == r[4:] == [[i + j for j in range(30)] for i in range(4)]`, result: value
 }
 
 func TestPythonStateful(t *testing.T) {
+	testenv.NoRace(t)
 	job := map[string]any{"stateful": true}
 	codes := func(codes ...string) (all []map[string]any) {
 		for i, c := range codes {

@@ -1,8 +1,13 @@
 package bootstrap_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
+)
 
 func TestPythonValues(t *testing.T) {
+	testenv.NoRace(t)
 	const refused = " cannot be given to the host as JSON"
 	runPython(t, []pythonCase{
 		{name: "json", code: "[None, True, 1, -0.5, 'é\\n\\u2028\\x00', {'a': {}}, [], 2**70, 1e300]", result: value("[null,true,1,-0.5,\"é\\n\\u2028\\u0000\",{\"a\":{}},[],1180591620717411303424,1e+300]")},
@@ -38,6 +43,7 @@ func TestPythonValues(t *testing.T) {
 }
 
 func TestPythonProcess(t *testing.T) {
+	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "exit code", code: "import sys\nprint(1)\nsys.exit(7)", stdout: "1\n", exit: 7},
 		{name: "exit with a text", code: "import sys\nsys.exit('so long')", exit: 1, stderr: []string{"so long\n"}},

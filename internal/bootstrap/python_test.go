@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/internal/bootstrap"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // pythons are the interpreters to test with: those in TEGMEN_PYTHONS, a list
@@ -47,6 +48,7 @@ func results(all ...[]string) []string {
 
 // One argument of a program may have 128 KiB.
 func TestPythonBootIsShort(t *testing.T) {
+	testenv.NoRace(t)
 	for _, arg := range bootstrap.Python([]string{"a"}).Argv {
 		if len(arg) > 120<<10 {
 			t.Errorf("an argument of %d bytes", len(arg))
@@ -55,6 +57,7 @@ func TestPythonBootIsShort(t *testing.T) {
 }
 
 func TestPythonCalls(t *testing.T) {
+	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "positional", code: "add(1, 2)", result: value("3")},
 		{name: "keywords", code: "add(b=1, a=2)", result: value("3")},

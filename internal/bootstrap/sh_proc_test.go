@@ -13,6 +13,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 	"github.com/tegmen-dev/tegmen/internal/fakehost"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 // shNoProc before the words of a shell means that there is no /proc.
@@ -79,6 +80,7 @@ func asleep(t *testing.T, pid int) {
 // A job that was killed during its call does not keep others from theirs when
 // nobody has collected it, either.
 func TestShellKilledCallerZombie(t *testing.T) {
+	testenv.NoRace(t)
 	const source = `
 (null & printf '%s\n' $! >"$TMPDIR/pid"; exec sleep 60) & parent=$!
 read -r go
@@ -113,6 +115,7 @@ kill "$parent"`
 // A call that takes longer than the grace period of a dead process keeps its place,
 // whether ps works or not.
 func TestShellSlowCall(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		for _, ps := range []string{"echo S", "exit 1"} {
 			polls := filepath.Join(t.TempDir(), "polls")
@@ -141,6 +144,7 @@ func TestShellSlowCall(t *testing.T) {
 // A file that has the name of the lock already is not written to, and calls go
 // without.
 func TestShellLockTaken(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		if !strings.HasPrefix(shell, shNoProc) {
 			return // the lock has no name

@@ -127,6 +127,7 @@ func shRun(t testing.TB, s bootstrap.Script, tools map[string]fakehost.Tool, cha
 
 // Each script is run, and what it prints and its status are compared.
 func TestShellCalls(t *testing.T) {
+	testenv.NoRace(t)
 	tests := []struct {
 		name, source   string
 		stdout, stderr string
@@ -188,6 +189,7 @@ func TestShellCalls(t *testing.T) {
 }
 
 func TestShellResult(t *testing.T) {
+	testenv.NoRace(t)
 	tests := []struct{ name, source, want, stderr string }{
 		{"JSON", `result '{"a": 1}'`, `{"value":{"a":1}}`, ""},
 		{"text", `result -t '{"a": 1}'`, `{"value":"{\"a\": 1}"}`, ""},
@@ -215,6 +217,7 @@ func TestShellResult(t *testing.T) {
 
 // Jobs that call at once get each its own answer, wherever the lock is.
 func TestShellConcurrentCalls(t *testing.T) {
+	testenv.NoRace(t)
 	const source = `
 i=0
 while [ $i -lt 30 ]; do
@@ -241,6 +244,7 @@ add 1 1`
 
 // A job that is killed during its call does not keep the others from theirs.
 func TestShellKilledCaller(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := fakehost.Tools()
 		started := make(chan struct{})
@@ -260,6 +264,7 @@ func TestShellKilledCaller(t *testing.T) {
 
 // A trap that runs during a call does not spoil it, and cannot call.
 func TestShellTrapDuringCall(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := fakehost.Tools()
 		tools["say"] = func(c fakehost.Call) (any, error) {
@@ -282,6 +287,7 @@ func TestShellTrapDuringCall(t *testing.T) {
 
 // What the host sends besides is passed over, and its end is an error.
 func TestShellNotificationsAndEnd(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		tools := fakehost.Tools()
 		var host *fakehost.Host
@@ -302,6 +308,7 @@ func TestShellNotificationsAndEnd(t *testing.T) {
 
 // Line numbers are those of the script.
 func TestShellLineNumbers(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		r := shRun(t, bootstrap.Script{Shell: shell, Source: "\n\nnosuchprogram", Vars: map[string]json.RawMessage{"x": json.RawMessage("1")}}, nil, nil)
 		if !regexp.MustCompile(`\b3: .*nosuchprogram`).MatchString(r.stderr) || r.status != 127 {
@@ -312,6 +319,7 @@ func TestShellLineNumbers(t *testing.T) {
 
 // Which names become functions, and of what.
 func TestShellNames(t *testing.T) {
+	testenv.NoRace(t)
 	tools := []bootstrap.Tool{
 		{Name: "a.b"}, {Name: "a_b"}, {Name: "x-y"}, {Name: "if"}, {Name: "exit"}, {Name: "tool"}, {Name: "read"}, {Name: "printf"}, {Name: "p-q"}, {Name: "p_q"},
 		{Name: "pin.bare"}, {Name: "other.bare"},

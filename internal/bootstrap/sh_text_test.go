@@ -12,6 +12,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/internal/bootstrap"
 	"github.com/tegmen-dev/tegmen/internal/fakehost"
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 func shText(r *rand.Rand, n int) string {
@@ -30,6 +31,7 @@ func shText(r *rand.Rand, n int) string {
 // Any text arrives at the host as it is, and comes back as it is, by awk and
 // without.
 func TestShellText(t *testing.T) {
+	testenv.NoRace(t)
 	shEach(t, func(t *testing.T, shell string) {
 		for _, path := range []string{os.Getenv("PATH"), t.TempDir()} {
 			r := rand.New(rand.NewPCG(1, 2))
@@ -90,6 +92,7 @@ func FuzzShellText(f *testing.F) {
 
 // What a host may write in a string, other than Go's encoder does.
 func TestShellDecodes(t *testing.T) {
+	testenv.NoRace(t)
 	answers := []string{
 		`"\u0041\u00e9\u20AC\ud83d\ude00\uD83D\uDE00"`, `"\ud83d"`, `"\ude00x"`, `"\ud83dx\ude00"`, `"\ud83d\ud83d\ude00"`, `"\ud83d\n"`, `"\ud83d\\ude00"`,
 		`"\\"`, `"\\\\"`, `"a\\"`, `"\\n\n"`, `"\/\"\b\f\n\r\t."`, `"."`, `"\n\n"`, `""`, `"\""`, `"a\u0000b"`, `"-n"`, `"%s\n%d"`, `"\u007f\u0080\u07ff\u0800\uffff"`,

@@ -19,10 +19,11 @@ import (
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/sample"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testbox.Main(m, nil)) }
 
 const mib = 1 << 20
 
@@ -35,17 +36,10 @@ type box struct {
 
 func start(t testing.TB, mounts ...engine.Mount) *box {
 	t.Helper()
-	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
-	eng, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { fail(t, eng.Close()) })
-	sandbox, err := eng.Start(t.Context(), engine.Spec{Keep: true, FS: engine.FS{Mounts: mounts}, Limits: engine.Limits{Pids: 4096, Tmp: engine.GiB}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { fail(t, sandbox.Close()) })
+	testenv.Need(t, testenv.Program("python3"))
+	sandbox := testbox.Sandbox(t, engine.Spec{
+		Keep: true, FS: engine.FS{Mounts: mounts}, Limits: engine.Limits{Pids: 4096, Tmp: engine.GiB},
+	})
 	s, err := sample.Open(first(t))
 	if err != nil {
 		t.Fatal(err)

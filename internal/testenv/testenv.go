@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,7 +26,7 @@ type Feature struct {
 
 var (
 	// UserNS needs a machine and account that may create user namespaces.
-	UserNS = Feature{"userns", probeSandbox}
+	UserNS = Feature{"userns", sync.OnceValue(probeSandbox)} // once: it starts a copy of the test binary
 	// Cgroup needs a process that may create children of its own cgroup v2, which has the
 	// controllers memory and pids.
 	Cgroup = Feature{"cgroup", tryCgroup}
@@ -146,4 +147,22 @@ func Main(m *testing.M) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// Long skips a test with -short and with the race detector. It is for tests that take seconds, in which the engine does
+// one thing after the other.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	NoRace(t)
+}
+
+// NoRace skips a test with the race detector. It is for tests that measure, or that are about the guest.
+func NoRace(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("shows the race detector nothing")
+	}
 }

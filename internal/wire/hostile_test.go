@@ -32,7 +32,7 @@ func TestGarbage(t *testing.T) {
 		{"no UTF-8", `{"jsonrpc":"2.0","id":1,"method":"` + "\xff" + `"}`, broker.CodeParse},
 		{"nested 100,000 deep", strings.Repeat("[", 100_000), broker.CodeParse},
 		{"nested deep and closed", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}", broker.CodeParse},
-		{"C52 no object", `"hello"`, broker.CodeInvalidRequest},
+		{"chuk: no object", `"hello"`, broker.CodeInvalidRequest},
 		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`, broker.CodeInvalidRequest},
 		{"another version", `{"jsonrpc":"1.0","id":1,"method":"tools/list"}`, broker.CodeInvalidRequest},
 		{"no method", `{"jsonrpc":"2.0","id":1}`, broker.CodeInvalidRequest},
@@ -89,7 +89,7 @@ func TestCancelOfNothing(t *testing.T) {
 	}
 }
 
-// X15: an id that is in use is refused, and the call that has it is answered.
+// An id that is in use is refused, and the call that has it is answered.
 func TestForgedIDs(t *testing.T) {
 	d := talk(t, sample(), broker.Limits{})
 	d.send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"wait"}}`)
@@ -99,7 +99,7 @@ func TestForgedIDs(t *testing.T) {
 	d.refused(d.must(), broker.CodeCanceled, "canceled by the guest")
 }
 
-// X15: thousands of lists are bounded.
+// Thousands of lists are bounded.
 func TestListsAreBounded(t *testing.T) {
 	d := talk(t, sample(), broker.Limits{})
 	go func() {
@@ -118,7 +118,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// C13, C45: the ceiling counts what is let through, and nothing else.
+// The ceiling counts what is let through, and nothing else (chuk).
 func TestCeiling(t *testing.T) {
 	d := talk(t, sample(), broker.Limits{Calls: 2})
 	add := `{"name":"add","arguments":{"a":1}}`
@@ -139,7 +139,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// C43: after the result nothing is served, and what is being served is canceled.
+// After the result nothing is served, and what is being served is canceled.
 func TestAfterTheResult(t *testing.T) {
 	called := make(chan struct{})
 	s := sample()
@@ -168,7 +168,7 @@ func TestAfterTheResult(t *testing.T) {
 	}
 }
 
-// C44, X06: a tool that does not heed its context does not hold up the end.
+// A tool that does not heed its context does not hold up the end.
 func TestToolsThatDoNotReturn(t *testing.T) {
 	stuck, release := make(chan struct{}), make(chan struct{})
 	s := new(broker.Set)
@@ -344,7 +344,7 @@ func TestRecordedValuesAreBounded(t *testing.T) {
 }
 
 // A job that does not fit into a frame is refused before the guest is there.
-func TestX11LongCode(t *testing.T) {
+func TestLongCode(t *testing.T) {
 	host, guest := net.Pipe()
 	defer guest.Close()
 	link := wire.NewLink(host, broker.Limits{})

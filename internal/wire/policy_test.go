@@ -69,7 +69,7 @@ type writer func(p []byte)
 
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// C36 to C42: which tools a run sees and may call.
+// Which tools a run sees and may call, as in chuk.
 func TestPolicy(t *testing.T) {
 	query := func(ns string) string {
 		return `{"name":"query","namespace":` + strconv.Quote(ns) + `,"arguments":{"sql":"x"}}`
@@ -83,16 +83,16 @@ func TestPolicy(t *testing.T) {
 		code      broker.Code
 		listed    string
 	}{
-		{"C36 another than the pinned", "db", nil, query("log"), broker.CodeNotFound, "db.query"},
-		{"C37 the pinned one's", "db", nil, bare, 0, "db.query"},
-		{"C38 none that was not named", "", nil, bare, broker.CodeNotFound, ""},
-		{"C39 the pinned one, named", "db", nil, query("db"), 0, "db.query"},
+		{"chuk: another than the pinned", "db", nil, query("log"), broker.CodeNotFound, "db.query"},
+		{"chuk: the pinned one's", "db", nil, bare, 0, "db.query"},
+		{"chuk: none that was not named", "", nil, bare, broker.CodeNotFound, ""},
+		{"chuk: the pinned one, named", "db", nil, query("db"), 0, "db.query"},
 		{"pinned, and named with a dot", "db", nil, `{"name":"log.query","arguments":{"sql":"x"}}`, broker.CodeNotFound, "db.query"},
 		{"no fall through to none", "db", nil, `{"name":"add","arguments":{"a":1}}`, broker.CodeNotFound, "db.query"},
-		{"C40 a qualified entry", "", []string{"db.query"}, query("db"), 0, "db.query"},
-		{"C40 and no other", "", []string{"db.query"}, query("log"), broker.CodeNotFound, "db.query"},
-		{"C41 a bare entry", "", []string{"query"}, query("log"), 0, "db.query log.query"},
-		{"C42 what is not allowed", "", []string{"query"}, `{"name":"add","arguments":{"a":1}}`, broker.CodeNotFound, "db.query log.query"},
+		{"chuk: a qualified entry", "", []string{"db.query"}, query("db"), 0, "db.query"},
+		{"chuk: and no other", "", []string{"db.query"}, query("log"), broker.CodeNotFound, "db.query"},
+		{"chuk: a bare entry", "", []string{"query"}, query("log"), 0, "db.query log.query"},
+		{"chuk: what is not allowed", "", []string{"query"}, `{"name":"add","arguments":{"a":1}}`, broker.CodeNotFound, "db.query log.query"},
 		{"an empty list", "", []string{}, `{"name":"add","arguments":{"a":1}}`, broker.CodeNotFound, "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

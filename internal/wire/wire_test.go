@@ -202,7 +202,7 @@ func TestAnswers(t *testing.T) {
 		{"a call", "tools/call", `{"name":"add","arguments":{"a":1,"b":2}}`, 0, `{"value":3}`},
 		{"an optional argument", "tools/call", `{"name":"add","arguments":{"a":1}}`, 0, `{"value":1}`},
 		{"a namespace", "tools/call", `{"name":"query","namespace":"db","arguments":{"sql":"x"}}`, 0, `{"value":"db:x"}`},
-		{"X23 the same name in another", "tools/call", `{"name":"query","namespace":"log","arguments":{"sql":"x"}}`, 0, `{"value":"log:x"}`},
+		{"the same name in another", "tools/call", `{"name":"query","namespace":"log","arguments":{"sql":"x"}}`, 0, `{"value":"log:x"}`},
 		{"a qualified name", "tools/call", `{"name":"db.query","arguments":{"sql":"x"}}`, 0, `{"value":"db:x"}`},
 		{"bytes", "tools/call", `{"name":"bytes","arguments":{"data":"AQID"}}`, 0, `{"value":"AwIB"}`},
 		{"JSON on many lines", "tools/call", `{"name":"pretty"}`, 0, `{"value":{"a":[1,2]}}`},
@@ -214,18 +214,18 @@ func TestAnswers(t *testing.T) {
 		{"an integer, as a quotient is written", "tools/call", `{"name":"add","arguments":{"a":4.0}}`, 0, `{"value":4}`},
 		{"a fraction", "tools/call", `{"name":"add","arguments":{"a":1.5}}`, broker.CodeParams, "arguments of add: "},
 		{"one too many", "tools/call", `{"name":"add","arguments":{"a":1,"c":2}}`, broker.CodeParams, `unexpected additional properties ["c"]; it takes a, b`},
-		{"C49 an array", "tools/call", `{"name":"add","arguments":[1,2]}`, broker.CodeParams, "tool arguments must be an object"},
-		{"C48 a name that is none", "tools/call", `{"name":7}`, broker.CodeParams, "requires a string name"},
+		{"chuk: an array", "tools/call", `{"name":"add","arguments":[1,2]}`, broker.CodeParams, "tool arguments must be an object"},
+		{"chuk: a name that is none", "tools/call", `{"name":7}`, broker.CodeParams, "requires a string name"},
 		{"no name", "tools/call", `{}`, broker.CodeParams, "requires a string name"},
-		{"C50 a namespace that is none", "tools/call", `{"name":"query","namespace":7}`, broker.CodeParams, "namespace must be a string"},
+		{"chuk: a namespace that is none", "tools/call", `{"name":"query","namespace":7}`, broker.CodeParams, "namespace must be a string"},
 		{"params that are none", "tools/call", `[1]`, broker.CodeParams, "params must be an object"},
-		{"C56 a tool that fails", "tools/call", `{"name":"fail"}`, broker.CodeTool, "out of luck"},
+		{"chuk: a tool that fails", "tools/call", `{"name":"fail"}`, broker.CodeTool, "out of luck"},
 		{"a tool that panics", "tools/call", `{"name":"panic"}`, broker.CodeInternal, "tool panic panicked"},
 		{"a tool that ends its goroutine", "tools/call", `{"name":"goexit"}`, broker.CodeInternal, "goexit called runtime.Goexit"},
 		{"a tool that returns garbage", "tools/call", `{"name":"garbage"}`, broker.CodeInternal, "garbage returned invalid JSON"},
 		{"a tool that is late", "tools/call", `{"name":"late"}`, broker.CodeTimeout, "late: timed out"},
-		{"X14 a value that is too large", "tools/call", `{"name":"big","arguments":{"n":70000}}`, broker.CodeTooLarge, "the value of big takes 70002 bytes"},
-		{"C47 another method", "tools/steal", `{}`, broker.CodeMethod, "unknown method: tools/steal"},
+		{"a value that is too large", "tools/call", `{"name":"big","arguments":{"n":70000}}`, broker.CodeTooLarge, "the value of big takes 70002 bytes"},
+		{"chuk: another method", "tools/steal", `{}`, broker.CodeMethod, "unknown method: tools/steal"},
 		{"hello again", "hello", `{}`, broker.CodeInvalidRequest, "hello was already sent"},
 		{"a result", "result", `{"value":{"a":[1,2]}}`, 0, `{}`},
 		{"the result of another run", "result", `{"run":"r_0","value":1}`, broker.CodeCompleted, "result of another run"},
@@ -263,10 +263,10 @@ func TestHello(t *testing.T) {
 		code       broker.Code
 		want       string
 	}{
-		{"C51 a wrong token", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"token":"0"}}`, broker.CodeUnauthorized, "unauthorized"},
+		{"chuk: a wrong token", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"token":"0"}}`, broker.CodeUnauthorized, "unauthorized"},
 		{"no token", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1}}`, broker.CodeUnauthorized, "unauthorized"},
 		{"a later protocol", `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":2,"token":"TOKEN"}}`, broker.CodeProtocol, "protocol 2"},
-		{"X15 a call before it", `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}`, broker.CodeUnauthorized, "expected hello"},
+		{"a call before it", `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}`, broker.CodeUnauthorized, "expected hello"},
 		{"a result before it", `{"jsonrpc":"2.0","id":0,"method":"result","params":{"value":1}}`, broker.CodeUnauthorized, "expected hello"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -360,6 +360,6 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 	rep := d.run.End()
 	if most != atOnce || rep.Accepted != atOnce || rep.Tools["meet"].Calls != atOnce {
-		t.Errorf("C46: %d at once, report %+v; want %d", most, rep, atOnce)
+		t.Errorf("%d at once, report %+v; want %d", most, rep, atOnce)
 	}
 }

@@ -17,20 +17,18 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 var tableFile = flag.String("table", "", "write the table of TestCPython, in Markdown, to `FILE`")
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
-
-// nobody is who the engine's guests are on the host when it runs as root.
-const nobody = 65534
+func TestMain(m *testing.M) { os.Exit(testbox.Main(m, nil)) }
 
 // patience bounds one program.
 const patience = 4 * time.Minute
 
-// ended is how a program ended, wherever it ran.
+// ended is how a program ended, inside or outside.
 type ended struct {
 	code        int
 	out, errOut []byte
@@ -39,46 +37,21 @@ type ended struct {
 
 func open(t *testing.T) *engine.Engine {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes minutes")
-	}
+	testenv.Long(t)
 	testenv.Need(t, testenv.UserNS)
 	if os.Geteuid() == 0 {
 		testenv.Need(t, testenv.Program("setpriv"))
 	}
-	eng, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := eng.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return eng
+	return testbox.OpenWith(t, engine.Options{})
 }
 
-// asUser is for what takes long and is the same as root, whose guests are nobody
-// and confined as an ordinary user's are.
+// asUser skips, as root, tests that take long and show nothing more than as an ordinary user: root's guests are nobody
+// and confined in the same way.
 func asUser(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TEGMEN_TEST_ALL") == "" {
 		testenv.Need(t, testenv.User)
 	}
-}
-
-func start(t *testing.T, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
-	t.Helper()
-	box, err := eng.Start(context.Background(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return box
 }
 
 // inside runs a program in a sandbox.
@@ -107,14 +80,15 @@ func outside(dir string, args ...string) (ended, error) {
 	defer cancel()
 	command := []string{"/bin/sh", "-c", `ulimit -S -n 1024; umask 022; exec "$@"`, "sh"}
 	if os.Geteuid() == 0 {
-		id := strconv.Itoa(nobody)
+		id := strconv.Itoa(testbox.Nobody)
 		command = append(command, "setpriv", "--reuid="+id, "--regid="+id, "--clear-groups")
 	}
 	command = append(command, args...)
 	var out, errOut bytes.Buffer
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = dir, &out, &errOut
-	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"}
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir,
+		"LANG=C.UTF-8"}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	kill := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Cancel, c.WaitDelay = kill, time.Second
@@ -138,19 +112,19 @@ func outside(dir string, args ...string) (ended, error) {
 	return ended{code, out.Bytes(), errOut.Bytes(), took}, nil
 }
 
-// directory is one that belongs to the guest's account.
+// directory makes a directory that the account of guests owns.
 func directory(t *testing.T) string {
 	t.Helper()
 	dir := testenv.Dir(t)
 	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
+		if err := os.Chown(dir, testbox.Nobody, testbox.Nobody); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir
 }
 
-// text is the end of what it wrote, where the reason stands.
+// text returns the end of its output, where the reason stands.
 func (e ended) text() string { return string(tail(slices.Concat(e.out, e.errOut))) }
 
 func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }

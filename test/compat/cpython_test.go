@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// modules are in the order they start in: the longest first, so that the last
-// ones are not waited for.
+// modules are in the order in which they start: the longest first, so that nobody waits for the last ones.
 var modules = strings.Fields(`
 	test_multiprocessing_fork test_signal test_ssl test_io test_socket
 	test_subprocess test_faulthandler test_selectors test_asyncio.test_subprocess
@@ -36,16 +36,15 @@ var modules = strings.Fields(`
 	test_syslog test_tempfile test_unicodedata test_urllib2_localnet
 	test_urlparse test_uuid test_zlib`)
 
-// plain are those that take long and need of a kernel what any program needs:
-// they run when TEGMEN_TEST_ALL is set, as "make compat" sets it.
+// plain are modules that take long and need nothing special of a kernel. They run if TEGMEN_TEST_ALL is set, as by
+// "make compat".
 var plain = strings.Fields(`
 	test_ssl test_io test_lzma test_pickle test_tarfile test_zipfile test_bz2
 	test_decimal test_datetime test_importlib test_json test_collections
 	test_configparser test_csv test_functools test_gc test_inspect test_random
 	test_re test_struct test_unicodedata test_urlparse test_zlib`)
 
-// workers is how many modules run at a time, each on both sides. They sleep
-// more than they work.
+// workers is how many modules run at a time, each on both sides. They sleep more than they work.
 const workers = 3
 
 func TestCPython(t *testing.T) {
@@ -79,7 +78,7 @@ func TestCPython(t *testing.T) {
 	}
 }
 
-// suite is a file of the regression tests, wherever this Python has them.
+// suite returns a file of the regression tests, wherever this Python has them.
 func suite(t *testing.T) string {
 	t.Helper()
 	e, err := outside(directory(t), "python3", "-c", "import os; print(os.path.dirname(os.__file__))")
@@ -89,9 +88,8 @@ func suite(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(e.out)), "test", "test_json", "__init__.py")
 }
 
-// testModule runs a module outside and inside, and once more if that differs
-// in what the table of exceptions does not explain: some of these tests depend
-// on how fast things go.
+// testModule runs a module outside and inside, and once more if the results differ beyond the table of exceptions:
+// some tests depend on timing.
 func testModule(t *testing.T, eng *engine.Engine, module string) (r row) {
 	var complaints []string
 	for range 2 {
@@ -116,7 +114,7 @@ func testModule(t *testing.T, eng *engine.Engine, module string) (r row) {
 
 // both runs a module on both sides at once.
 func both(t *testing.T, eng *engine.Engine, module string) (out, in report) {
-	dir, box := directory(t), start(t, eng, engine.Spec{})
+	dir, box := directory(t), testbox.Start(t, eng, engine.Spec{})
 	var wg sync.WaitGroup
 	var outErr, inErr error
 	wg.Go(func() { out, outErr = moduleOutside(dir, module) })

@@ -4,7 +4,7 @@ package compat
 
 import "path"
 
-// An exception is a test that is bound to end otherwise inside, and why.
+// An exception is a test that must end differently inside, and why.
 type exception struct {
 	module string
 	id     string // may have path.Match's wildcards
@@ -21,9 +21,8 @@ const (
 	noFamily  = "the filter lets sockets of the internet, of Unix and for routes be made, and no others"
 )
 
-// exceptions is complete: any other difference fails TestCPython, and so does
-// an entry whose tests pass outside and end the same inside. They hold for root
-// and for an ordinary user alike.
+// exceptions is complete: any other difference fails TestCPython, and so does an entry whose tests pass outside and
+// end the same inside. The entries hold for root and for an ordinary user alike.
 var exceptions = []exception{
 	{"test_os", "ChownFileTests.test_chown_without_permission", oneUser},
 	{"test_subprocess", "POSIXProcessTestCase.test_group", oneUser},
@@ -58,8 +57,7 @@ func (e exception) covers(module, id string) bool {
 	return e.module == module && ok && err == nil
 }
 
-// judge sorts the differences of a module into those that are bound to be,
-// whose reasons it returns, and complaints.
+// judge splits the differences of a module into expected ones, whose reasons it returns, and complaints.
 func judge(module string, out, in report, diffs []difference) (reasons, complaints []string) {
 	seen := make(map[string]bool)
 	for _, d := range diffs {
@@ -85,8 +83,8 @@ func judge(module string, out, in report, diffs []difference) (reasons, complain
 	return reasons, complaints
 }
 
-// stale tells whether none of the tests differs, though one is fit to: where
-// it does not pass outside, this machine cannot tell.
+// stale reports whether an exception is out of date: none of its tests differs, although one passes outside. If none
+// passes outside, this machine cannot tell.
 func (e exception) stale(out, in report) bool {
 	fit := false
 	for id, state := range out.tests {

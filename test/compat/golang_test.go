@@ -13,30 +13,31 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// testGo has the go command check and build this project from its source, with
-// nothing compiled before. All limits are the defaults: what it puts into its
-// cache, some 100 MiB, fits into a private tmpfs.
+// testGo checks and builds this project from source inside, with nothing compiled before. All limits are the defaults:
+// the build cache of some 100 MiB fits into a private tmpfs.
 func testGo(t *testing.T, eng *engine.Engine) {
 	need(t, "go")
 	root := moduleRoot(t)
 	goroot, modules := goEnv(t, "GOROOT"), goEnv(t, "GOMODCACHE")
 	testenv.Need(t, testenv.File(modules))
 	const cache = "/gocache"
-	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOMODCACHE=" + modules, "PROJECT=" + root}
+	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOMODCACHE=" + modules,
+		"PROJECT=" + root}
 	spec := engine.Spec{
 		Env: append(env, "GOCACHE="+cache, "PATH="+filepath.Join(goroot, "bin")+":/usr/bin:/bin"),
 		FS:  engine.FS{Mounts: []engine.Mount{{Type: engine.MountTmpfs, Target: cache}}},
 	}
 	for _, dir := range []string{root, goroot, modules} {
-		spec.FS.Mounts = append(spec.FS.Mounts, engine.Mount{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true})
+		spec.FS.Mounts = append(spec.FS.Mounts, engine.Mount{Type: engine.MountBind, Source: dir, Target: dir,
+			ReadOnly: true})
 	}
-	box := start(t, eng, spec)
+	box := testbox.Start(t, eng, spec)
 	in := func(args ...string) (ended, error) { return inside(box, args...) }
-	// Outside it is the account of the test, which can read the project and
-	// has compiled the standard library already.
+	// Outside, it is the account of the test, which can read the project and has compiled the standard library already.
 	out := func(args ...string) (ended, error) { return own(append(env, "TMPDIR="+t.TempDir()), args...) }
 
 	const vet = `cd "$PROJECT"; go vet ./... 2>&1`
@@ -45,7 +46,7 @@ func testGo(t *testing.T, eng *engine.Engine) {
 		t.Skipf("not all modules are in %s", modules)
 	}
 	equal(t, run(t, in, vet), want)
-	// That both make the same file, bit by bit, says more than any message.
+	// The same file on both sides, bit by bit, says more than any message.
 	const build = `cd "$PROJECT"; go build -trimpath -buildvcs=false -o "$TMPDIR/tegmen" ./cmd/tegmen && sha256sum < "$TMPDIR/tegmen"`
 	got := run(t, in, build)
 	equal(t, got, run(t, out, build))
@@ -69,7 +70,7 @@ func own(env []string, args ...string) (ended, error) {
 	return e, nil
 }
 
-// moduleRoot is the directory with this project's go.mod.
+// moduleRoot returns the directory with this project's go.mod.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

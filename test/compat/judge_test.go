@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What TestCPython rests on: that it would notice.
+// TestCPython relies on judge to notice differences.
 func TestJudge(t *testing.T) {
 	const module = "test_mmap" // any that has an exception
 	const known = "LargeMmapTests.test_large_offset"
@@ -18,11 +18,15 @@ func TestJudge(t *testing.T) {
 		verdict string // inside; outside it passes
 		want    string // part of the complaint, or none
 	}{
-		{"the same", map[string]string{"A.a": "ok", known: "skipped"}, map[string]string{"A.a": "ok", known: "skipped"}, passed, ""},
-		{"failed", map[string]string{"A.a": "ok"}, map[string]string{"A.a": "failed"}, failing, "A.a: outside ok, inside failed"},
-		{"skipped", map[string]string{"A.a": "ok"}, map[string]string{"A.a": "skipped"}, passed, "A.a: outside ok, inside skipped"},
+		{"the same", map[string]string{"A.a": "ok", known: "skipped"}, map[string]string{"A.a": "ok", known: "skipped"},
+			passed, ""},
+		{"failed", map[string]string{"A.a": "ok"}, map[string]string{"A.a": "failed"}, failing,
+			"A.a: outside ok, inside failed"},
+		{"skipped", map[string]string{"A.a": "ok"}, map[string]string{"A.a": "skipped"}, passed,
+			"A.a: outside ok, inside skipped"},
 		{"not run", map[string]string{"A.a": "ok"}, nil, passed, "A.a: outside ok, inside not run"},
-		{"better", map[string]string{"A.a": "failed"}, map[string]string{"A.a": "ok"}, passed, "A.a: outside failed, inside ok"},
+		{"better", map[string]string{"A.a": "failed"}, map[string]string{"A.a": "ok"}, passed,
+			"A.a: outside failed, inside ok"},
 		{"verdict", map[string]string{"A.a": "ok"}, map[string]string{"A.a": "ok"}, failing, whole},
 		{"exception", map[string]string{known: "ok"}, map[string]string{known: "skipped"}, passed, ""},
 		{"stale exception", map[string]string{known: "ok"}, map[string]string{known: "ok"}, passed, "no longer differs"},

@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
-// TestRealWork does work as people do it, outside and inside, and wants the
-// same output. Limits are the defaults where nothing else is said.
+// TestRealWork does everyday work outside and inside, and expects the same output. Limits are the defaults unless a
+// test says otherwise.
 func TestRealWork(t *testing.T) {
 	eng := open(t)
 	for _, w := range []struct {
@@ -52,12 +53,12 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// same runs a shell script outside in a fresh directory and inside in the
-// private workspace. It has to succeed, with the same output.
+// same runs a shell script outside in a fresh directory and inside in the private workspace. It must succeed, with the
+// same output.
 func same(t *testing.T, eng *engine.Engine, spec engine.Spec, script string) {
 	t.Helper()
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, script)
-	box := start(t, eng, spec)
+	box := testbox.Start(t, eng, spec)
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, script)
 	equal(t, got, want)
 }
@@ -83,28 +84,29 @@ func equal(t *testing.T, got, want ended) {
 	}
 }
 
-// testGit clones a repository of the host and commits to the clone. Hashes
-// cover everything that a commit says, so equal ones mean equal work.
+// testGit clones a repository of the host and commits to the clone. Equal hashes mean equal work.
 func testGit(t *testing.T, eng *engine.Engine) {
 	need(t, "git")
 	origin := directory(t)
-	if e := run(t, func(args ...string) (ended, error) { return outside(origin, args...) }, gitSetup+gitOrigin); e.code != 0 {
+	if e := run(t, func(args ...string) (ended, error) { return outside(origin, args...) },
+		gitSetup+gitOrigin); e.code != 0 {
 		t.Fatalf("exit code %d\n%s", e.code, e.text())
 	}
-	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: origin, Target: origin, ReadOnly: true}}}}
+	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: origin, Target: origin,
+		ReadOnly: true}}}}
 	same(t, eng, spec, gitSetup+"origin="+origin+"\n"+gitClone)
 }
 
-// testMake builds in a directory of the host, which gets what is built.
+// testMake builds in a directory of the host.
 func testMake(t *testing.T, eng *engine.Engine) {
 	need(t, "make", "gcc")
 	uid := os.Geteuid()
 	if uid == 0 {
 		uid = 4242 // whose workspace it is, and so who guests are on the host
 	}
-	want := run(t, func(args ...string) (ended, error) { return outside(project(t, nobody), args...) }, makeRun)
+	want := run(t, func(args ...string) (ended, error) { return outside(project(t, testbox.Nobody), args...) }, makeRun)
 	dir := project(t, uid)
-	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: dir}})
+	box := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: dir}})
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, makeRun)
 	equal(t, got, want)
 	for _, name := range []string{"hello", "main.o", "sum.o", "out/log"} {
@@ -140,7 +142,7 @@ func project(t *testing.T, uid int) string {
 func testStreams(t *testing.T, eng *engine.Engine) {
 	const size = 100_000_000
 	sent, received := sha256.New(), sha256.New()
-	c := start(t, eng, engine.Spec{}).Command("cat")
+	c := testbox.Start(t, eng, engine.Spec{}).Command("cat")
 	c.Stdin = io.TeeReader(io.LimitReader(&counter{}, size), sent)
 	c.Stdout = received
 	res, err := c.Run()
@@ -157,7 +159,7 @@ func testStreams(t *testing.T, eng *engine.Engine) {
 	t.Logf("%d bytes in %.1f s, sha256 %s", size, res.Usage.Wall.Seconds(), got)
 }
 
-// counter yields bytes in which none that is lost or doubled goes unnoticed.
+// counter yields bytes in which any lost or doubled byte shows.
 type counter struct{ n uint64 }
 
 func (c *counter) Read(p []byte) (int, error) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// report is what "python3 -m test" said about one module.
+// report is what "python3 -m test" says about one module.
 type report struct {
 	verdict string            // of the whole module
 	tests   map[string]string // id to ok, skipped or failed
@@ -29,8 +29,8 @@ const (
 	absent  = "absent" // not part of this Python
 )
 
-// command runs a module. The terminal report and the file complement one
-// another: a test that failed in a subtest only has no entry in the file.
+// command returns the command of a module. The terminal report and the file complement one another: a test that failed
+// only in a subtest has no entry in the file.
 func command(module string) []string {
 	c := []string{"python3", "-m", "test", "-v", "--junit-xml", resultFile}
 	for _, pattern := range ignored[module] {
@@ -76,7 +76,7 @@ func newReport(module string, e ended, file []byte) (report, error) {
 
 // read adds the tests that the file has.
 func (r *report) read(file []byte, module string) error {
-	// What tests print goes into the file as it is.
+	// The output of tests goes into the file unescaped.
 	file = bytes.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' {
 			return -1
@@ -141,7 +141,7 @@ func (r report) count(state string) (n int) {
 	return n
 }
 
-// difference is a test that ended otherwise inside than outside; "" is not run.
+// difference is a test that ended differently inside; "" means that it did not run.
 type difference struct{ id, outside, inside string }
 
 func (d difference) String() string {

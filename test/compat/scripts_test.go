@@ -2,7 +2,7 @@
 
 package compat
 
-// The scripts of TestRealWork. What they print has to be the same everywhere.
+// The scripts of TestRealWork. They must print the same everywhere.
 
 const pipeline = `head -c 100M /dev/zero | tr '\0' 'x' | sha256sum`
 
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     print(q.get(timeout=30))
 `
 
-// sqlite has two processes write to one database, with locks and shared memory.
+// sqlite makes two processes write to one database, with locks and shared memory.
 const sqlite = `
 import sqlite3, subprocess, sys
 db = sqlite3.connect("t.db", timeout=60)
@@ -134,10 +134,13 @@ cd ../b && git pull -q ../a topic && git rev-parse HEAD HEAD^{tree}
 
 // sources are a C project.
 var sources = map[string]string{
-	"Makefile": "CFLAGS = -O2 -Wall\nhello: main.o sum.o\n\t$(CC) -o $@ $^ -lm\nmain.o sum.o: sum.h\nout/log: hello\n\tmkdir -p out\n\t./hello > $@\n",
-	"sum.h":    "double sum(int n);\n",
-	"sum.c":    "#include <math.h>\n#include \"sum.h\"\ndouble sum(int n) { double s = 0; for (int i = 1; i <= n; i++) s += sqrt(i); return s; }\n",
-	"main.c":   "#include <stdio.h>\n#include \"sum.h\"\nint main(void) { printf(\"%.6f %s\\n\", sum(1000), __FILE__); return 0; }\n",
+	"Makefile": "CFLAGS = -O2 -Wall\nhello: main.o sum.o\n\t$(CC) -o $@ $^ -lm\nmain.o sum.o: sum.h\nout/log: hello\n" +
+		"\tmkdir -p out\n\t./hello > $@\n",
+	"sum.h": "double sum(int n);\n",
+	"sum.c": "#include <math.h>\n#include \"sum.h\"\n" +
+		"double sum(int n) { double s = 0; for (int i = 1; i <= n; i++) s += sqrt(i); return s; }\n",
+	"main.c": "#include <stdio.h>\n#include \"sum.h\"\n" +
+		"int main(void) { printf(\"%.6f %s\\n\", sum(1000), __FILE__); return 0; }\n",
 }
 
 const makeRun = `make -j2 --no-print-directory out/log | sort && cat out/log && make -q out/log && ./hello`

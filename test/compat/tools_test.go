@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 //go:embed testdata/work.c
 var workSource string
 
-// TestTools has tools and interpreters use what a kernel offers them: sockets,
-// terminals, locks, threads, watches. gdb and strace are not among them: the
-// default filter is to refuse tracing.
+// TestTools runs tools and interpreters that use what a kernel offers: sockets, terminals, locks, threads, watches.
+// gdb and strace are not among them: the default filter refuses tracing.
 func TestTools(t *testing.T) {
 	eng := open(t)
 	for _, w := range []struct {
@@ -54,18 +54,18 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// testXattrs uses one file system on both sides: not each has attributes of
-// users, so a script that finds none says so.
+// testXattrs uses one file system on both sides. Not every file system has user attributes; a script that finds none
+// says so.
 func testXattrs(t *testing.T, eng *engine.Engine) {
 	need(t, "tar", "python3")
 	want := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, xattrs)
-	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: directory(t)}})
+	box := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: directory(t)}})
 	got := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, xattrs)
 	equal(t, got, want)
 }
 
-// testQueues makes a POSIX message queue, which the Landlock domain refuses: its
-// file system is mounted nowhere that a rule could name.
+// testQueues makes a POSIX message queue. The Landlock domain refuses it: no mount of its file system exists that a
+// rule could name.
 func testQueues(t *testing.T, eng *engine.Engine) {
 	need(t, "python3")
 	host, err := engine.ProbeHost()
@@ -73,20 +73,22 @@ func testQueues(t *testing.T, eng *engine.Engine) {
 		t.Fatal(err)
 	}
 	want := "ok\n"
-	if out := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) }, python(queue)); string(out.out) != want {
+	if out := run(t, func(args ...string) (ended, error) { return outside(directory(t), args...) },
+		python(queue)); string(out.out) != want {
 		t.Fatalf("outside: %s", out.text())
 	}
 	if host.Landlock > 0 {
 		want = "EACCES\n"
 	}
-	box := start(t, eng, engine.Spec{})
-	if in := run(t, func(args ...string) (ended, error) { return inside(box, args...) }, python(queue)); string(in.out) != want {
+	box := testbox.Start(t, eng, engine.Spec{})
+	if in := run(t, func(args ...string) (ended, error) { return inside(box, args...) },
+		python(queue)); string(in.out) != want {
 		t.Errorf("inside: %s, want %s", in.text(), want)
 	}
 }
 
-// testRaceDetector runs a Go test that was built for the race detector, whose
-// runtime lays out its address space in a way of its own.
+// testRaceDetector runs a Go test that was built for the race detector, whose runtime has its own address space
+// layout.
 func testRaceDetector(t *testing.T, eng *engine.Engine) {
 	need(t, "go", "gcc")
 	dir := testenv.Dir(t)
@@ -96,10 +98,12 @@ func testRaceDetector(t *testing.T, eng *engine.Engine) {
 		}
 	}
 	env := []string{"GOFLAGS=", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=1"}
-	built := run(t, func(args ...string) (ended, error) { return own(env, args...) }, "cd '"+dir+"' && go test -race -c -o race.test .")
+	built := run(t, func(args ...string) (ended, error) { return own(env, args...) },
+		"cd '"+dir+"' && go test -race -c -o race.test .")
 	if built.code != 0 {
 		t.Fatalf("exit code %d\n%s", built.code, built.text())
 	}
-	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true}}}}
+	spec := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir,
+		ReadOnly: true}}}}
 	same(t, eng, spec, "dir="+dir+"\n"+raceRun)
 }

@@ -2,14 +2,14 @@
 
 package compat
 
-// The scripts of TestTools. What they print has to be the same everywhere.
+// The scripts of TestTools. They must print the same everywhere.
 
 const cWork = `
 gcc -O1 -Wall -pthread -o work work.c -lrt
 mkdir d && cd d && ../work
 `
 
-// Leaks are found by tracing oneself, which a sandbox refuses.
+// The leak checker traces its own process, which a sandbox refuses.
 const sanitizers = `
 export ASAN_OPTIONS=detect_leaks=0
 cat >a.c <<END
@@ -22,7 +22,7 @@ code=0; ./a >out 2>err || code=$?
 cat out; echo $code; grep -ow 'heap-buffer-overflow\|signed integer overflow' err | sort -u
 `
 
-// jobserver has recursive makes share four jobs through a pipe or a fifo.
+// jobserver runs recursive makes that share four jobs through a pipe or a FIFO.
 const jobserver = `
 cat >Makefile <<'END'
 all: $(foreach n,1 2 3 4 5 6,sub$(n))
@@ -46,7 +46,7 @@ sqlite3 t.db 'select who, count(*), sum(n) from t group by who; pragma integrity
 sqlite3 t.db '.backup copy.db' && sqlite3 copy.db .dump | sort | cksum
 `
 
-// httpLoopback lets the kernel choose the port, and learns it through a fifo.
+// httpLoopback lets the kernel choose the port, and learns it through a FIFO.
 const httpLoopback = `
 mkdir www && head -c 1M /dev/zero >www/zero && mkfifo port
 cat >serve.py <<'END'
@@ -110,8 +110,8 @@ alarm 1; eval { select undef, undef, undef, 30 }; print $@;
 open(my $p, "-|", "echo", "piped") or die "pipe: $!"; print <$p>;
 '`
 
-// tmux runs a shell in a pseudo-terminal of its own and is asked what it shows;
-// what it has to wait for it is told by the shell, through a channel.
+// tmux runs a shell in its pseudo-terminal and prints the screen. The shell says through a channel when the screen is
+// ready.
 const tmux = `
 export TMUX_TMPDIR=$PWD SHELL=/bin/sh
 tmux -f /dev/null -L x new-session -d -x 60 -y 10 'PS1= exec sh'
@@ -224,7 +224,7 @@ mkdir t && echo t >t/f && ./tar -czf t.tgz t && ./tar -tzf t.tgz | sort
 ./busybox sh -c 'exec 2>/dev/null; sleep 100 & kill $!; wait $! || echo $?'; ./busybox md5sum t/f | cut -c1-8
 `
 
-// xattrs has tar carry attributes of users, and sparse files.
+// xattrs archives user attributes and sparse files with tar.
 const xattrs = `
 python3 -c '
 import os

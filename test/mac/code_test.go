@@ -8,8 +8,8 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// Code in each language calls a tool, returns what it got where the language can,
-// and cannot mix up the channel with its output.
+// Code in each language calls a tool, returns the answer if the language can, and cannot disturb the channel with its
+// output.
 func TestLanguages(t *testing.T) {
 	eng := open(t, nil)
 	for _, c := range []struct{ language, interpreter, source, stdout, value string }{
@@ -21,8 +21,10 @@ func TestLanguages(t *testing.T) {
 		t.Run(c.language, func(t *testing.T) {
 			needs(t, c.interpreter)
 			res := code(t, eng, engine.Spec{}, c.language, c.source)
-			if res.Outcome != engine.OK || string(res.Stdout) != c.stdout || string(res.Value) != c.value || len(res.ToolCalls) == 0 || res.ToolCalls[0].Error != "" {
-				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Value, res.ToolCalls, res.Error, res.Stderr)
+			if res.Outcome != engine.OK || string(res.Stdout) != c.stdout || string(res.Value) != c.value ||
+				len(res.ToolCalls) == 0 || res.ToolCalls[0].Error != "" {
+				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Value,
+					res.ToolCalls, res.Error, res.Stderr)
 			}
 		})
 	}

@@ -2,7 +2,7 @@
 
 package mac
 
-// fileActs are for sh. Ids are those of advisories where there is one of the kind.
+// fileActs are for sh. Ids are those of advisories, if there is one of the kind.
 var fileActs = []act{
 	{"read a file of the host", always, `cat "$HOST/secret" | grep -q secret && echo ESCAPED`},
 	{"see that a file is there", always, `[ -e "$HOST/secret" ] && echo ESCAPED`},
@@ -13,7 +13,8 @@ var fileActs = []act{
 	{"list /private/tmp", always, `ls /private/tmp >/dev/null && echo ESCAPED`},
 	{"list /Volumes", always, `[ -n "$(ls /Volumes)" ] && echo ESCAPED`},
 	{"ssh keys", perhaps, `ls "$USERHOME/.ssh" >/dev/null && echo ESCAPED`},
-	{"the user's keychain", perhaps, `[ -n "$(head -c 4 "$USERHOME/Library/Keychains/login.keychain-db")" ] && echo ESCAPED`},
+	{"the user's keychain", perhaps,
+		`[ -n "$(head -c 4 "$USERHOME/Library/Keychains/login.keychain-db")" ] && echo ESCAPED`},
 	{"the system's keychain", always, `[ -n "$(head -c 4 /Library/Keychains/System.keychain)" ] && echo ESCAPED`},
 	{"preferences of programs", perhaps, `[ -n "$(ls "$USERHOME/Library/Preferences")" ] && echo ESCAPED`},
 	{"the shell's history", perhaps, `head -c 1 "$USERHOME/.zsh_history" >/dev/null && echo ESCAPED`},
@@ -21,7 +22,8 @@ var fileActs = []act{
 	{"sudoers", never, `cat /etc/sudoers >/dev/null && echo ESCAPED`},
 	{"hashes of passwords", never, `ls /private/var/db/dslocal/nodes/Default/users && echo ESCAPED`},
 	// Aliases of a path, as in Ona's report of 2026.
-	{"the second name of the data volume", always, `cat "/System/Volumes/Data$HOST/secret" | grep -q secret && echo ESCAPED`},
+	{"the second name of the data volume", always,
+		`cat "/System/Volumes/Data$HOST/secret" | grep -q secret && echo ESCAPED`},
 	{"a file by device and inode", perhaps, `cat "/.vol/$NODE" | grep -q secret && echo ESCAPED`},
 	{"a path in another case", perhaps, `cat "$(echo "$HOST" | tr a-z A-Z)/SECRET" | grep -q secret && echo ESCAPED`},
 	{"the way through a descriptor", always, `exec 9<"$HOST" && echo ESCAPED`},
@@ -39,7 +41,8 @@ var fileActs = []act{
 	{"a program for every login", never, `: >"$USERHOME/Library/LaunchAgents/$MARK.plist" && echo ESCAPED; rm -f "$USERHOME/Library/LaunchAgents/$MARK.plist"`},
 	{"write to /Users/Shared", always, `: >"/Users/Shared/$MARK" && echo ESCAPED; rm -f "/Users/Shared/$MARK"`},
 	{"write to /etc", never, `: >"/etc/$MARK" && echo ESCAPED; rm -f "/etc/$MARK"`},
-	{"write to /usr/local", never, `for d in /usr/local /usr/local/bin /opt/homebrew/bin; do : >"$d/$MARK" && echo ESCAPED; rm -f "$d/$MARK"; done`},
+	{"write to /usr/local", never,
+		`for d in /usr/local /usr/local/bin /opt/homebrew/bin; do : >"$d/$MARK" && echo ESCAPED; rm -f "$d/$MARK"; done`},
 	{"write to a directory of the host", always, `: >"$HOST/new" && echo ESCAPED`},
 	{"append to a file of the host", always, `echo x >>"$HOST/own" && echo ESCAPED`},
 	{"remove a file of the host", always, `rm "$HOST/gone" && echo ESCAPED`},
@@ -48,15 +51,17 @@ var fileActs = []act{
 	{"an extended attribute", always, `xattr -w tegmen.test x "$HOST/own" && echo ESCAPED`},
 	{"a flag", always, `chflags nodump "$HOST/own" && echo ESCAPED`},
 	{"an access control list", always, `chmod +a "everyone allow read" "$HOST/own" && echo ESCAPED`},
-	// What the host's tools would execute later.
+	// Files that the host's tools would execute later.
 	{"a hook of git", always, `echo x >.git/hooks/pre-commit && echo ESCAPED`},
-	{"CVE-2014-9390 a hook in another case", always, `mkdir -p .GIT/Hooks && echo x >.GIT/Hooks/post-commit && echo ESCAPED`},
+	{"CVE-2014-9390 a hook in another case", always,
+		`mkdir -p .GIT/Hooks && echo x >.GIT/Hooks/post-commit && echo ESCAPED`},
 	{"git's config", always, `echo x >>.git/config && echo ESCAPED`},
 	{"git's directory moved", always, `mv .git g && echo ESCAPED`},
 	{"git's hooks moved", always, `mv .git/hooks .git/h && echo ESCAPED`},
 	{"another directory in git's place", always, `mkdir n && mv .git o && mv n .git && echo ESCAPED`},
 	{"CVE-2026-25725 settings that are not there", always, `mkdir .vscode && echo ESCAPED`},
-	{"settings that are not there, in another case", always, `mkdir .VSCode && echo x >.VSCode/tasks.json && echo ESCAPED`},
+	{"settings that are not there, in another case", always,
+		`mkdir .VSCode && echo x >.VSCode/tasks.json && echo ESCAPED`},
 	{"settings by a link", always, `mkdir s && ln -s s .vscode && echo ESCAPED`},
 	{"set-user-ID", always, `: >f && chmod 4755 f && [ -u f ] && echo ESCAPED`},
 	{"set-group-ID", always, `: >f && chmod 2755 f && [ -g f ] && echo ESCAPED`},
@@ -72,26 +77,31 @@ var fileActs = []act{
 
 // filePython are for python3.
 var filePython = []act{
-	{"set-user-ID at creation", perhaps, "os.umask(0); os.close(os.open('f', os.O_CREAT | os.O_WRONLY, 0o4755)); print('ESCAPED' if os.stat('f').st_mode & 0o4000 else '')"},
+	{"set-user-ID at creation", perhaps, "os.umask(0); os.close(os.open('f', os.O_CREAT | os.O_WRONLY, 0o4755)); " +
+		"print('ESCAPED' if os.stat('f').st_mode & 0o4000 else '')"},
 	{"a file moved out", always, "open('f', 'w').close(); os.rename('f', env['HOST'] + '/moved'); print('ESCAPED')"},
 	{"a file moved in", always, "os.rename(env['HOST'] + '/gone', 'in'); print('ESCAPED')"},
 	{"two files swapped", always, `
 open("f", "w").close()
 libc = ctypes.CDLL(None)
 if libc.renamex_np(b"f", os.fsencode(env["HOST"] + "/own"), 2) == 0: print("ESCAPED") # RENAME_SWAP`},
-	{"the workspace moved", always, "at = os.getcwd(); os.rename(at, at + '-moved'); print('ESCAPED'); os.rename(at + '-moved', at)"},
-	{"the private directory moved", never, "at = env['TMPDIR']; os.rename(at, at + '-moved'); print('ESCAPED'); os.rename(at + '-moved', at)"},
+	{"the workspace moved", always,
+		"at = os.getcwd(); os.rename(at, at + '-moved'); print('ESCAPED'); os.rename(at + '-moved', at)"},
+	{"the private directory moved", never,
+		"at = env['TMPDIR']; os.rename(at, at + '-moved'); print('ESCAPED'); os.rename(at + '-moved', at)"},
 	{"settings of the user's shell", perhaps, `
 for name in (".zshrc", ".zprofile", ".zshenv", ".bash_profile", ".profile", ".gitconfig"):
     try: os.close(os.open(env["USERHOME"] + "/" + name, os.O_WRONLY | os.O_APPEND)) # neither made nor changed
     except OSError: continue
     print("ESCAPED")`},
-	{"CVE-2017-5226 a terminal of the user", always, "os.open(env['TTY'], os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK); print('ESCAPED')"},
+	{"CVE-2017-5226 a terminal of the user", always,
+		"os.open(env['TTY'], os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK); print('ESCAPED')"},
 	{"CVE-2017-5226 keys pushed into the terminal", never, `
 import fcntl, termios
 fcntl.ioctl(os.open("/dev/tty", os.O_RDWR), 0x80017472, b"x") # TIOCSTI
 print("ESCAPED")`},
-	{"a message to a terminal", always, "os.open(env['TTY'], os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK); print('ESCAPED')"},
+	{"a message to a terminal", always,
+		"os.open(env['TTY'], os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK); print('ESCAPED')"},
 	{"shared memory of the host", always, `
 import _posixshmem
 name = "/tg%d" % os.getpid()

@@ -25,14 +25,19 @@ var processActs = []act{
 	{"end a process", never, "os.kill(int(env['PID']), 15); print('ESCAPED')"},
 	{"signal the host", always, "os.kill(os.getppid(), 0); print('ESCAPED')"},
 	{"signal the group of a process", always, "os.killpg(os.getpgid(int(env['PID'])), 19); print('ESCAPED')"},
-	{"arguments and environment", always, mib + "if b'TEGMEN_TEST_HELPER' in ask(1, 49, pid): print('ESCAPED') # KERN_PROCARGS2"},
+	{"arguments and environment", always, mib +
+		"if b'TEGMEN_TEST_HELPER' in ask(1, 49, pid): print('ESCAPED') # KERN_PROCARGS2"},
 	{"arguments and environment of the host", always, mib + "if len(ask(1, 49, os.getppid())) > 64: print('ESCAPED')"},
 	{"a process in the table", always, mib + "if ask(1, 14, 1, pid): print('ESCAPED') # KERN_PROC_PID"},
 	{"all processes", always, mib + "if len(ask(1, 14, 0)) > 648 * 8: print('ESCAPED') # KERN_PROC_ALL"},
-	{"the list of processes", always, libproc + "if proc.proc_listpids(1, 0, buf, len(buf)) > 4 * 8: print('ESCAPED') # PROC_ALL_PIDS"},
-	{"facts of a process", always, libproc + "if proc.proc_pidinfo(pid, 3, ctypes.c_uint64(0), buf, 136) > 0: print('ESCAPED') # PROC_PIDTBSDINFO"},
-	{"the directory of a process", always, libproc + "if proc.proc_pidinfo(pid, 9, ctypes.c_uint64(0), buf, 2352) > 0: print('ESCAPED') # PROC_PIDVNODEPATHINFO"},
-	{"descriptors of a process", always, libproc + "if proc.proc_pidinfo(pid, 1, ctypes.c_uint64(0), buf, 4096) > 0: print('ESCAPED') # PROC_PIDLISTFDS"},
+	{"the list of processes", always, libproc +
+		"if proc.proc_listpids(1, 0, buf, len(buf)) > 4 * 8: print('ESCAPED') # PROC_ALL_PIDS"},
+	{"facts of a process", always,
+		libproc + "if proc.proc_pidinfo(pid, 3, ctypes.c_uint64(0), buf, 136) > 0: print('ESCAPED') # PROC_PIDTBSDINFO"},
+	{"the directory of a process", always, libproc +
+		"if proc.proc_pidinfo(pid, 9, ctypes.c_uint64(0), buf, 2352) > 0: print('ESCAPED') # PROC_PIDVNODEPATHINFO"},
+	{"descriptors of a process", always, libproc +
+		"if proc.proc_pidinfo(pid, 1, ctypes.c_uint64(0), buf, 4096) > 0: print('ESCAPED') # PROC_PIDLISTFDS"},
 	{"the program of a process", always, libproc + "if proc.proc_pidpath(pid, buf, 4096) > 0: print('ESCAPED')"},
 	{"ps", always, `
 import subprocess

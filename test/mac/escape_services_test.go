@@ -4,17 +4,22 @@ package mac
 
 // serviceActs are for sh: programs outside that would act for a guest.
 var serviceActs = []act{
-	{"launchctl submit", perhaps, `launchctl submit -l "$MARK" -- /usr/bin/true && echo ESCAPED; launchctl remove "$MARK"`},
-	{"launchctl submit, to write", never, `launchctl submit -l "$MARK" -- /usr/bin/touch "$HOST/launched"; sleep 1; launchctl remove "$MARK"`},
+	{"launchctl submit", perhaps,
+		`launchctl submit -l "$MARK" -- /usr/bin/true && echo ESCAPED; launchctl remove "$MARK"`},
+	{"launchctl submit, to write", never,
+		`launchctl submit -l "$MARK" -- /usr/bin/touch "$HOST/launched"; sleep 1; launchctl remove "$MARK"`},
 	{"launchctl bootstrap", never, `
 cat >j.plist <<END
 <?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0"><dict><key>Label</key><string>$MARK</string><key>ProgramArguments</key><array><string>/usr/bin/touch</string><string>$HOST/launched</string></array><key>RunAtLoad</key><true/></dict></plist>
 END
 for d in gui user; do launchctl bootstrap $d/$(id -u) "$PWD/j.plist" && echo ESCAPED; launchctl bootout $d/$(id -u)/"$MARK"; done; launchctl load "$PWD/j.plist"; sleep 1; launchctl unload "$PWD/j.plist"`},
-	{"launchctl setenv", perhaps, `launchctl setenv "$MARK" x; [ "$(launchctl getenv "$MARK")" = x ] && echo ESCAPED; launchctl unsetenv "$MARK"`},
-	{"osascript to a program", never, `osascript -e 'tell application "Finder" to get name of startup disk' && echo ESCAPED`},
-	{"osascript to System Events", never, `osascript -e 'tell application "System Events" to get name of first process' && echo ESCAPED`},
+	{"launchctl setenv", perhaps,
+		`launchctl setenv "$MARK" x; [ "$(launchctl getenv "$MARK")" = x ] && echo ESCAPED; launchctl unsetenv "$MARK"`},
+	{"osascript to a program", never,
+		`osascript -e 'tell application "Finder" to get name of startup disk' && echo ESCAPED`},
+	{"osascript to System Events", never,
+		`osascript -e 'tell application "System Events" to get name of first process' && echo ESCAPED`},
 	{"open a program of one's own", never, `
 mkdir -p "$MARK.app/Contents/MacOS"
 printf '#!/bin/sh\n: >"%s"\n' "$HOST/opened" >"$MARK.app/Contents/MacOS/run" && chmod 755 "$MARK.app/Contents/MacOS/run"
@@ -23,22 +28,25 @@ cat >"$MARK.app/Contents/Info.plist" <<END
 <plist version="1.0"><dict><key>CFBundleExecutable</key><string>run</string><key>CFBundleIdentifier</key><string>$MARK</string><key>CFBundlePackageType</key><string>APPL</string><key>LSUIElement</key><true/></dict></plist>
 END
 open -g -n "$PWD/$MARK.app" && echo ESCAPED; sleep 1`},
-	// The pasteboard of rulers holds nothing that anyone would miss.
+	// Nobody misses the content of the ruler pasteboard.
 	{"pasteboard", perhaps, `echo "$MARK" | pbcopy -pboard ruler; [ "$(pbpaste -pboard ruler)" = "$MARK" ] && echo ESCAPED; pbcopy -pboard ruler </dev/null`},
 	{"the user's pasteboard", never, `[ -n "$(pbpaste)" ] && echo ESCAPED`},
 	{"what is in keychains", perhaps, `security dump-keychain 2>/dev/null | grep -q keychain: && echo ESCAPED`},
 	{"a password", never, `security add-generic-password -a "$MARK" -s "$MARK" -w x && echo ESCAPED; security find-generic-password -s "$MARK" && echo ESCAPED; security delete-generic-password -s "$MARK"`},
-	{"certificates of the system", perhaps, `security find-certificate -a /Library/Keychains/System.keychain | grep -q labl && echo ESCAPED`},
+	{"certificates of the system", perhaps,
+		`security find-certificate -a /Library/Keychains/System.keychain | grep -q labl && echo ESCAPED`},
 	{"write settings", always, `defaults write "$MARK" key value; [ "$(defaults read "$MARK" key)" = value ] && echo ESCAPED; defaults delete "$MARK"`},
 	{"read settings", perhaps, `[ -n "$(defaults read -g AppleLocale)" ] && echo ESCAPED`},
 	{"settings of another program", perhaps, `defaults read com.apple.finder 2>/dev/null | grep -q = && echo ESCAPED`},
 	{"at", never, `n=$(echo : | at now + 60 minutes 2>&1 | sed -n 's/^job \([0-9]*\).*/\1/p'); [ -n "$n" ] && echo ESCAPED && atrm "$n"`},
 	{"crontab", always, `crontab -l >c 2>&1; { [ $? = 0 ] || grep -q 'no crontab for' c; } && echo ESCAPED; rm -f c`},
 	{"users of the directory", always, `dscl . -list /Users | grep -q root && echo ESCAPED`},
-	{"the file index", perhaps, `[ "$(mdfind -count 'kMDItemContentType == "com.apple.application-bundle"')" -gt 0 ] && echo ESCAPED`},
+	{"the file index", perhaps,
+		`[ "$(mdfind -count 'kMDItemContentType == "com.apple.application-bundle"')" -gt 0 ] && echo ESCAPED`},
 	{"disks", always, `diskutil list | grep -q disk && echo ESCAPED`},
 	{"the machine's name", perhaps, `[ -n "$(scutil --get ComputerName)" ] && echo ESCAPED`},
-	{"the serial number", always, `ioreg -d 2 -c IOPlatformExpertDevice | grep -q 'IOPlatformSerialNumber. = .[^"]' && echo ESCAPED`},
+	{"the serial number", always,
+		`ioreg -d 2 -c IOPlatformExpertDevice | grep -q 'IOPlatformSerialNumber. = .[^"]' && echo ESCAPED`},
 	{"a picture of the screen", never, `screencapture -x s.png && [ -s s.png ] && echo ESCAPED`},
 	{"the system's log", never, `[ -n "$(log show --last 1s --style compact | tail -n +2)" ] && echo ESCAPED`},
 	{"shortcuts", never, `shortcuts list && echo ESCAPED`},
@@ -110,10 +118,11 @@ var privilegeActs = []act{
 	{"a kernel extension", never, `kextload -b com.apple.filesystems.ntfs && echo ESCAPED`},
 	{"the clock", never, `date -f %s "$(date +%s)" >/dev/null && echo ESCAPED`},
 	{"the name of the machine", never, `hostname "$(hostname)" && echo ESCAPED`},
-	{"a looser sandbox", always, `sandbox-exec -p '(version 1)(allow default)' /bin/cat "$HOST/secret" | grep -q secret && echo ESCAPED`},
-	// Apple's programs take no libraries from the environment: their rights would be a guest's.
+	{"a looser sandbox", always,
+		`sandbox-exec -p '(version 1)(allow default)' /bin/cat "$HOST/secret" | grep -q secret && echo ESCAPED`},
+	// Apple's programs load no libraries from the environment: a guest would get their rights.
 	{"a library for a system program", never, `DYLD_INSERT_LIBRARIES=/usr/lib/libproc.dylib DYLD_PRINT_LIBRARIES=1 /bin/ls 2>&1 | grep -q libproc && echo ESCAPED`},
-	// Ona's report of 2026: by another name or a copy it is still confined.
+	// Ona's report of 2026: by another name, or as a copy, it is still confined.
 	{"a copied program", always, `cp /bin/cat c && ./c "$HOST/secret" | grep -q secret && echo ESCAPED`},
 	{"a program by its interpreter", always, `sh "$HOST/prog"`},
 	{"a process apart", always, `python3 -c 'import os, sys

@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
@@ -37,7 +38,7 @@ type act struct {
 	script  string
 }
 
-// where says what is known of an act outside of a sandbox.
+// where says whether an act works outside a sandbox.
 type where int
 
 const (
@@ -46,7 +47,7 @@ const (
 	perhaps                  // it works on some machines, and is harmless
 )
 
-// groups are all acts, with what runs them.
+// groups are all acts, with the program that runs them.
 var groups = []struct {
 	name, shell string
 	acts        []act
@@ -58,7 +59,7 @@ var groups = []struct {
 	{"privileges", "sh", privilegeActs},
 }
 
-// What can be said of the acts on any machine, without running one.
+// The acts are well formed. Any machine can check that without running one.
 func TestActsAreWellFormed(t *testing.T) {
 	needs(t, "python3")
 	seen := make(map[string]bool)
@@ -83,7 +84,7 @@ func TestActsAreWellFormed(t *testing.T) {
 	t.Logf("%d acts", len(seen))
 }
 
-// TestEscapes never runs an act where nothing is confined.
+// TestEscapes never runs an act unless it is confined.
 func TestEscapes(t *testing.T) {
 	testenv.Need(t, testenv.Seatbelt)
 	needs(t, "python3")
@@ -116,7 +117,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// scene is what an act has to do with.
+// scene is what an act deals with.
 type scene struct {
 	ws, dir string
 	env     []string
@@ -133,7 +134,8 @@ func newScene(t *testing.T) *scene {
 	}
 	must(os.MkdirAll(filepath.Join(s.ws, ".git", "hooks"), 0o755))
 	must(os.WriteFile(filepath.Join(s.ws, ".git", "config"), []byte("[core]\n"), 0o644))
-	for name, text := range map[string]string{"secret": "secret", "gone": "x", "own": "x", "prog": "#!/bin/sh\necho ESCAPED\n"} {
+	for name, text := range map[string]string{"secret": "secret", "gone": "x", "own": "x",
+		"prog": "#!/bin/sh\necho ESCAPED\n"} {
 		must(os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755))
 	}
 	sockets := dir(t) // apart, since the acts look whether HOST has changed
@@ -146,13 +148,15 @@ func newScene(t *testing.T) *scene {
 		"MARK=tegmen-test-" + strconv.Itoa(os.Getpid()), "HOST=" + s.dir, "USERHOME=" + home,
 		fmt.Sprintf("NODE=%d/%d", st.Dev, st.Ino), "AGENT=" + os.Getenv("SSH_AUTH_SOCK"),
 		"TTY=" + s.terminal(t), "PID=" + strconv.Itoa(s.victim(t)),
-		"TCP=" + listen(t, "tcp4", "127.0.0.1:0"), "TCP6=" + listen(t, "tcp6", "[::1]:0"), "UDP=" + packets(t, "udp4", "127.0.0.1:0"),
-		"SOCK=" + listen(t, "unix", filepath.Join(sockets, "s")), "DGRAM=" + packets(t, "unixgram", filepath.Join(sockets, "d")),
+		"TCP=" + listen(t, "tcp4", "127.0.0.1:0"), "TCP6=" + listen(t, "tcp6", "[::1]:0"), "UDP=" +
+			packets(t, "udp4", "127.0.0.1:0"),
+		"SOCK=" + listen(t, "unix", filepath.Join(sockets, "s")), "DGRAM=" +
+			packets(t, "unixgram", filepath.Join(sockets, "d")),
 	}
 	return s
 }
 
-// terminal is one of the host.
+// terminal opens a terminal of the host.
 func (s *scene) terminal(t *testing.T) string {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -163,16 +167,10 @@ func (s *scene) terminal(t *testing.T) string {
 	return slave.Name()
 }
 
-// victim is a process of the host: no program of Apple's, which would be protected
-// anyhow.
+// victim starts a process of the host. It is no program of Apple's: those are protected anyway.
 func (s *scene) victim(t *testing.T) int {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), helper+"=victim")
+	cmd := testbox.Helper(t, "victim")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +194,7 @@ func (s *scene) victim(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-// listen accepts connections. Where the network is not there, the address is one
-// that nothing listens at.
+// listen accepts connections. If there is no such network, nothing listens at the address.
 func listen(t *testing.T, network, address string) string {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -235,12 +232,13 @@ func end(a net.Addr) string {
 	return a.String()
 }
 
-// begun shows that an act was tried at all.
-var begun = map[string]string{"sh": "echo BEGUN\n", "python3": "import ctypes, os, socket, sys\nfrom os import environ as env\nprint('BEGUN', flush=True)\n"}
+// begun reports whether an act was tried at all.
+var begun = map[string]string{"sh": "echo BEGUN\n",
+	"python3": "import ctypes, os, socket, sys\nfrom os import environ as env\nprint('BEGUN', flush=True)\n"}
 
 func (s *scene) outside(t *testing.T, shell, script string) string {
 	t.Helper()
-	cmd := exec.CommandContext(within(t, limit), shell, "-c", begun[shell]+script)
+	cmd := exec.CommandContext(testbox.Within(t, limit), shell, "-c", begun[shell]+script)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.ws, append(os.Environ(), s.env...), time.Second
 	out, err := cmd.CombinedOutput()
 	return fmt.Sprintf("%s (%v)", out, err)
@@ -249,7 +247,7 @@ func (s *scene) outside(t *testing.T, shell, script string) string {
 func (s *scene) inside(t *testing.T, eng *engine.Engine, shell, script string) string {
 	t.Helper()
 	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: s.ws}, Limits: engine.Limits{Wall: 30 * time.Second}})
-	cmd := box.CommandContext(within(t, limit), shell, "-c", begun[shell]+script)
+	cmd := box.CommandContext(testbox.Within(t, limit), shell, "-c", begun[shell]+script)
 	cmd.Env = s.env
 	res, err := cmd.Run()
 	if err != nil {
@@ -261,7 +259,7 @@ func (s *scene) inside(t *testing.T, eng *engine.Engine, shell, script string) s
 	return fmt.Sprintf("%s%s (%s %d)", res.Stdout, res.Stderr, res.Outcome, res.ExitCode)
 }
 
-// host is what can be seen of HOST.
+// host returns what can be seen of HOST.
 func (s *scene) host(t *testing.T) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(s.dir)

@@ -8,7 +8,7 @@ import (
 
 func macHost() (engine.Host, error) { return engine.ProbeHost() }
 
-// standIn is whether nothing is confined.
+// standIn is true if nothing is confined.
 const standIn = false
 
 // dup makes a descriptor that children inherit.

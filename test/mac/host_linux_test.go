@@ -3,11 +3,10 @@
 package mac
 
 import (
-	"path/filepath"
 	"syscall"
 
-	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
 // macHost is this machine without what only Linux has, and with the stand-in.
@@ -16,14 +15,12 @@ func macHost() (engine.Host, error) {
 	if err != nil {
 		return h, err
 	}
-	h.OS, h.Cgroup, h.TryNamespaces, h.Landlock, h.Seccomp = "darwin", cgroup.Place{}, nil, 0, false
-	h.Become, h.Contained = false, h.UID == 0
 	h.Home = "/Users/u"
-	h.SandboxExec, err = filepath.Abs("../testdata/sandbox-exec")
+	err = testbox.AsMac(&h)
 	return h, err
 }
 
-// standIn is whether nothing is confined.
+// standIn is true if nothing is confined.
 const standIn = true
 
 // dup makes a descriptor that children inherit.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// The command line is the profile, what it names, and a shell that becomes the
-// program. No path of the caller's is in the profile: a name could end a string
-// and go on as a rule.
+// The command line is the profile, its parameters, and a shell that becomes the program. No path of the caller is in
+// the profile: a name could end a string and continue as a rule.
 func TestCommandLine(t *testing.T) {
 	rec := record(t)
 	ws, data := filepath.Join(dir(t), `w")(allow default)("`), filepath.Join(dir(t), "data=1")
@@ -28,8 +28,10 @@ func TestCommandLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	box := start(t, open(t, rec.host), engine.Spec{Keep: true, FS: engine.FS{Workspace: ws, Mounts: []engine.Mount{{Type: engine.MountBind, Source: data, Target: data, ReadOnly: true}}}})
-	run(t, box, "echo", "an argument")
+	box := start(t, open(t, rec.host), engine.Spec{Keep: true,
+		FS: engine.FS{Workspace: ws, Mounts: []engine.Mount{{Type: engine.MountBind, Source: data, Target: data,
+			ReadOnly: true}}}})
+	testbox.Run(t, box, "echo", "an argument")
 	argv := rec.argv(t)
 	if len(argv) < 3 || argv[0] != "-p" || !strings.HasPrefix(argv[1], "(version 1)") {
 		t.Fatalf("it begins with %.60q", argv)
@@ -67,7 +69,8 @@ func TestCommandLine(t *testing.T) {
 		t.Fatalf("then comes %.100q, want %q", rest, want)
 	}
 	tail := rest[5:] // the script's name, env(1) and what it is not to pass on
-	if n := len(tail); tail[0] != "bash" || tail[1] != "/usr/bin/env" || !strings.HasSuffix(tail[n-2], "/echo") || tail[n-1] != "an argument" {
+	if n := len(tail); tail[0] != "bash" || tail[1] != "/usr/bin/env" || !strings.HasSuffix(tail[n-2], "/echo") ||
+		tail[n-1] != "an argument" {
 		t.Errorf("and at last %q", tail)
 	}
 	for _, path := range []string{private, ws, data, filepath.Dir(ws), "allow default)(", "data=1"} {
@@ -77,7 +80,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// see tells what descriptors a program has.
+// see returns the descriptors that a program has.
 const see = `
 import os, stat, sys
 for fd in range(1024):
@@ -87,8 +90,8 @@ for fd in range(1024):
     sys.stdout.write("%d %s\n" % (fd, [k for k in kinds if kinds[k](m)][0]))
 `
 
-// A program has the standard streams and, with tools, their channel. What the
-// host has opened for its children to inherit, it has not (CVE-2024-21626).
+// A program has the standard streams and, with tools, their channel. It does not inherit what the host has opened for
+// its own children (CVE-2024-21626).
 func TestDescriptors(t *testing.T) {
 	needs(t, "python3")
 	var leaks []int
@@ -119,10 +122,10 @@ func TestDescriptors(t *testing.T) {
 		want  string
 	}{
 		{"none", nil, "0 device\n1 pipe\n2 pipe\n"},
-		{"tools", adders(), "0 device\n1 pipe\n2 pipe\n3 socket\n"},
+		{"tools", testbox.Adders(), "0 device\n1 pipe\n2 pipe\n3 socket\n"},
 	} {
 		for _, whole := range []bool{true, false} {
-			cmd := box.CommandContext(within(t, limit), "python3", "-c", see)
+			cmd := box.CommandContext(testbox.Within(t, limit), "python3", "-c", see)
 			cmd.Tools = c.tools
 			var res *engine.Result
 			var err error
@@ -143,7 +146,7 @@ const printEnv = "import json, os; print(json.dumps({os.fsdecode(k): os.fsdecode
 
 func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[string]string) {
 	t.Helper()
-	cmd := box.CommandContext(within(t, limit), "python3", "-c", printEnv)
+	cmd := box.CommandContext(testbox.Within(t, limit), "python3", "-c", printEnv)
 	cmd.Env = env
 	res, err := cmd.Run()
 	if err != nil || res.Outcome != engine.OK {
@@ -155,14 +158,15 @@ func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[strin
 	return got
 }
 
-// The environment is the plan's and the command's. "_" is bash's, LC_CTYPE
-// python's, and the last that of Apple's frameworks.
+// The environment is the plan's and the command's. "_" is added by bash, LC_CTYPE by Python, and the last by Apple's
+// frameworks.
 func TestEnvironment(t *testing.T) {
 	needs(t, "python3")
 	t.Setenv("TEGMEN_TEST_LEAK", "x")
 	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true, Env: []string{"A=of the sandbox", "SPEC=1"}})
 	own := []string{
-		"A=b=c", "EMPTY=", "SPACE= two  words ", "NEWLINE=a\nb", "QUOTE='\"$(id)`id`", "UNI=Grüße", "PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin",
+		"A=b=c", "EMPTY=", "SPACE= two  words ", "NEWLINE=a\n" +
+			"b", "QUOTE='\"$(id)`id`", "UNI=Grüße", "PATH=/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin",
 		"BASH_ENV=/nonesuch", "ENV=/nonesuch", "CDPATH=/", "with-dash=1", "with.dot=1",
 	}
 	got, want := environment(t, box, own), make(map[string]string)
@@ -182,14 +186,16 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// What a shell takes for its own settings is neither heeded on the way nor changed.
+// Variables that configure a shell neither affect the launcher nor change on the way.
 func TestEnvironmentOfShells(t *testing.T) {
 	needs(t, "python3")
 	box := start(t, open(t, unseen(t)), engine.Spec{Keep: true})
 	for _, kv := range []string{
 		"PWD=/p", "OLDPWD=/o", "SHLVL=7", "SHELLOPTS=xtrace", "BASHOPTS=extdebug", "IFS=x", "PS4=$(id)", "POSIXLY_CORRECT=1",
-		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0", "BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",
-		"REPLY=r", "OPTERR=0", "LINENO=5", "RANDOM=5", "SECONDS=5", "BASHPID=5", "GLOBIGNORE=*", "LD_LIBRARY_PATH=/nonesuch", "LC_ALL=" + strings.Repeat("x", 5000),
+		"BASH_FUNC_exec%%=() { echo shadowed; }", "BASH_FUNC_ulimit%%=() { :; }", "OPTIND=5", "PPID=1", "UID=0",
+		"BASH_XTRACEFD=2", "TMOUT=1", "HISTFILE=/h",
+		"REPLY=r", "OPTERR=0", "LINENO=5", "RANDOM=5", "SECONDS=5", "BASHPID=5", "GLOBIGNORE=*", "LD_LIBRARY_PATH=/nonesuch",
+		"LC_ALL=" + strings.Repeat("x", 5000),
 	} {
 		name, value, _ := strings.Cut(kv, "=")
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +213,7 @@ func TestArguments(t *testing.T) {
 		">x", "a=b", "Grüße", "日本語", "\x01", "\xff\xfe", "%s", "(allow default)", strings.Repeat("x", 100_000), "",
 	}
 	box := sandbox(t, engine.Spec{})
-	res := run(t, box, "python3", append([]string{"-c", `
+	res := testbox.Run(t, box, "python3", append([]string{"-c", `
 import os, sys
 sys.stdout.buffer.write(b"\0".join(os.fsencode(a) for a in sys.argv[1:]))`}, args...)...)
 	if got := bytes.Split(res.Stdout, []byte{0}); res.Outcome != engine.OK || len(got) != len(args) {
@@ -221,7 +227,7 @@ sys.stdout.buffer.write(b"\0".join(os.fsencode(a) for a in sys.argv[1:]))`}, arg
 	}
 }
 
-// A program may be called anything, too.
+// A program may have any name.
 func TestNamesOfPrograms(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	for _, name := range []string{"two words", "-p", "--", "-c", "a=b", `q"`, "exec", "ulimit", "$HOME", "日本"} {
@@ -232,7 +238,7 @@ func TestNamesOfPrograms(t *testing.T) {
 				t.Errorf("%q: %q", as, got)
 			}
 		}
-		cmd := box.CommandContext(within(t, limit), name) // found by a relative PATH
+		cmd := box.CommandContext(testbox.Within(t, limit), name) // found by a relative PATH
 		cmd.Env = []string{"PATH=.:/usr/bin:/bin"}
 		if res, err := cmd.Run(); err != nil || string(res.Stdout) != "ran\n" {
 			t.Errorf("%q in PATH: %+v, %v", name, res, err)
@@ -242,8 +248,9 @@ func TestNamesOfPrograms(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
-	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254, 255} {
-		res := run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
+	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254,
+		255} {
+		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
 		want := engine.Exit
 		if code == 0 {
 			want = engine.OK
@@ -252,8 +259,9 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("exit %d: %s %d, signal %d, stderr %s", code, res.Outcome, res.ExitCode, res.Signal, res.Stderr)
 		}
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
-		res := run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL,
+		syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
+		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
 		if res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %s, signal %s, code %d", sig, res.Outcome, res.Signal, res.ExitCode)
 		}

@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
-// hostToBeKilled starts sandboxes with commands that leave something behind, says
-// where its directories are, and waits to be killed.
+// hostToBeKilled starts sandboxes with commands that leave something behind, prints their directories, and waits to be
+// killed.
 func hostToBeKilled() {
 	h, err := macHost()
 	if err != nil {
@@ -51,26 +52,14 @@ func hostToBeKilled() {
 
 func TestHostIsKilled(t *testing.T) {
 	private(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark := marker(26)
-	host := exec.Command(self, mark)
-	host.Env, host.Stderr = append(os.Environ(), helper+"=host"), os.Stderr
-	stdout, err := host.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mark := testbox.Marker(26)
+	host, stdout := testbox.StartHelper(t, "host", mark)
 	var dirs []string
 	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "ready"; {
 		dirs = append(dirs, lines.Text())
 	}
-	// The host itself has the mark in its command line, so it does not count.
-	until(t, "its commands run", func() bool { return len(alive(t, "sleep "+mark)) >= 8 })
+	// The host itself has the marker in its command line, so it does not count.
+	testbox.Until(t, "its commands run", func() bool { return len(testbox.Alive(t, "sleep "+mark)) >= 8 })
 	for _, d := range dirs {
 		if !exists(d) {
 			t.Errorf("%s is not there", d)
@@ -83,8 +72,8 @@ func TestHostIsKilled(t *testing.T) {
 	if len(dirs) != 2 {
 		t.Fatalf("directories %q, want 2", dirs)
 	}
-	until(t, "all processes are gone", func() bool { return len(alive(t, mark)) == 0 })
-	until(t, "all directories are gone", func() bool { return !exists(dirs[0]) && !exists(dirs[1]) })
+	testbox.Until(t, "all processes are gone", func() bool { return len(testbox.Alive(t, mark)) == 0 })
+	testbox.Until(t, "all directories are gone", func() bool { return !exists(dirs[0]) && !exists(dirs[1]) })
 }
 
 func TestKeepWithSeveralCommands(t *testing.T) {
@@ -92,7 +81,8 @@ func TestKeepWithSeveralCommands(t *testing.T) {
 	const n = 6
 	results := make(chan string, n)
 	for i := range n {
-		cmd := box.CommandContext(within(t, limit), "sh", "-c", fmt.Sprintf(": >up%d; until [ -e up%d ]; do sleep 0.02; done; echo %d; exit %d", i, (i+1)%n, i, i))
+		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+			fmt.Sprintf(": >up%d; until [ -e up%d ]; do sleep 0.02; done; echo %d; exit %d", i, (i+1)%n, i, i))
 		go func() {
 			res, err := cmd.Run()
 			switch {
@@ -118,21 +108,22 @@ func TestKeepWithSeveralCommands(t *testing.T) {
 func TestCancelOfOneLeavesTheOther(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	ctx, cancel := context.WithCancel(t.Context())
-	mark := marker(31)
+	mark := testbox.Marker(31)
 	one := box.CommandContext(ctx, "sh", "-c", "sleep "+mark+" & : >one; wait")
-	other := box.CommandContext(within(t, limit), "sh", "-c", ": >other; until [ -e end ]; do sleep 0.02; done; echo done")
+	other := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+		": >other; until [ -e end ]; do sleep 0.02; done; echo done")
 	for _, cmd := range []*engine.Cmd{one, other} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sh(t, box, "until [ -e one ] && [ -e other ]; do sleep 0.02; done")
-	runs(t, "sleep "+mark)
+	testbox.Runs(t, "sleep "+mark)
 	cancel()
 	if res, err := one.Wait(); err != nil || res.Outcome != engine.Canceled {
 		t.Errorf("the one: %+v, %v", res, err)
 	}
-	until(t, "what it left is gone", func() bool { return len(alive(t, mark)) == 0 })
+	testbox.Until(t, "what it left is gone", func() bool { return len(testbox.Alive(t, mark)) == 0 })
 	sh(t, box, ": >end")
 	if res, err := other.Wait(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != "done\n" {
 		t.Errorf("the other: %+v, %v", res, err)
@@ -143,7 +134,7 @@ func TestCloseWhileCommandsRun(t *testing.T) {
 	temp := private(t)
 	eng := open(t, nil)
 	box := start(t, eng, engine.Spec{Keep: true})
-	mark := marker(32)
+	mark := testbox.Marker(32)
 	var cmds []*engine.Cmd
 	for range 3 {
 		cmd := box.Command("sh", "-c", "trap '' TERM HUP INT; sleep "+mark+" & sleep "+mark+"; sleep "+mark)
@@ -152,11 +143,11 @@ func TestCloseWhileCommandsRun(t *testing.T) {
 		}
 		cmds = append(cmds, cmd)
 	}
-	until(t, "all of it runs", func() bool { return len(alive(t, "sleep "+mark)) >= 6 })
+	testbox.Until(t, "all of it runs", func() bool { return len(testbox.Alive(t, "sleep "+mark)) >= 6 })
 	if err := box.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := alive(t, mark); len(left) > 0 { // Close has waited
+	if left := testbox.Alive(t, mark); len(left) > 0 { // Close has waited
 		t.Errorf("alive after Close: %q", left)
 	}
 	empty(t, temp)
@@ -174,22 +165,25 @@ func TestCloseWhileCommandsRun(t *testing.T) {
 }
 
 func TestTooManyProcesses(t *testing.T) {
-	mark := marker(33)
+	mark := testbox.Marker(33)
 	box := sandbox(t, engine.Spec{Limits: engine.Limits{Pids: 10}})
-	res := run(t, box, "sh", "-c", "i=0; while [ $i -lt 30 ]; do sleep "+mark+" & i=$((i+1)); done; wait")
+	res := testbox.Run(t, box, "sh", "-c", "i=0; while [ $i -lt 30 ]; do sleep "+mark+" & i=$((i+1)); done; wait")
 	if res.Outcome != engine.Pids {
 		t.Errorf("%s, stderr %s; want pids", res.Outcome, res.Stderr)
 	}
-	until(t, "all are gone", func() bool { return len(alive(t, mark)) == 0 })
+	testbox.Until(t, "all are gone", func() bool { return len(testbox.Alive(t, mark)) == 0 })
 }
 
 func TestOutputIsBounded(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Output: 1000, Discard: 4 * engine.MiB}})
-	res := run(t, box, "sh", "-c", "dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
-	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 || res.TruncatedStderr {
-		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout), res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
+	res := testbox.Run(t, box, "sh", "-c",
+		"dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
+	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 ||
+		res.TruncatedStderr {
+		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout),
+			res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
 	}
-	if res := run(t, box, "cat", "/dev/zero"); res.Outcome != engine.Output || len(res.Stdout) != 1000 {
+	if res := testbox.Run(t, box, "cat", "/dev/zero"); res.Outcome != engine.Output || len(res.Stdout) != 1000 {
 		t.Errorf("endless: %s, %d bytes; want output, 1000", res.Outcome, len(res.Stdout))
 	}
 }
@@ -201,13 +195,13 @@ func TestStdin(t *testing.T) {
 	}
 	for name, size := range map[string]int{"none": 0, "some": 10, "more than a pipe holds": 300_000} {
 		text := strings.Repeat("x", size)
-		cmd := box.CommandContext(within(t, limit), "cat")
+		cmd := box.CommandContext(testbox.Within(t, limit), "cat")
 		cmd.Stdin = strings.NewReader(text)
 		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != text {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	cmd := box.CommandContext(within(t, limit), "true") // who does not read it
+	cmd := box.CommandContext(testbox.Within(t, limit), "true") // who does not read it
 	cmd.Stdin = strings.NewReader(strings.Repeat("x", 300_000))
 	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK {
 		t.Errorf("not read: %+v, %v", res, err)
@@ -218,7 +212,7 @@ func TestTerminal(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	run := func(stdin io.Reader, script string) string {
 		t.Helper()
-		cmd := box.CommandContext(within(t, limit), "bash", "-c", script)
+		cmd := box.CommandContext(testbox.Within(t, limit), "bash", "-c", script)
 		cmd.TTY, cmd.Stdin = &engine.WindowSize{Rows: 33, Cols: 77}, stdin
 		res, err := cmd.Run()
 		if err != nil || res.Outcome != engine.OK {
@@ -226,15 +220,19 @@ func TestTerminal(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(string(res.Stdout)), " ")
 	}
-	if got, want := run(nil, "for i in 0 1 2; do [ -t $i ] || echo $i is none; done; tty; stty size; : </dev/tty && echo own; echo $TERM"), "33 77 own xterm-256color"; !strings.HasPrefix(got, "/dev/") || !strings.HasSuffix(got, want) {
+	if got, want := run(nil, "for i in 0 1 2; do [ -t $i ] || echo $i is none; done; tty; stty size; : </dev/tty && "+
+		"echo own; echo $TERM"), "33 77 own xterm-256color"; !strings.HasPrefix(got, "/dev/") ||
+		!strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a terminal and %q", got, want)
 	}
-	if got := run(strings.NewReader("typed\n"), "stty -echo; read -r x; echo got $x"); !strings.HasSuffix(got, "got typed") {
+	if got := run(strings.NewReader("typed\n"), "stty -echo; read -r x; echo got $x"); !strings.HasSuffix(got,
+		"got typed") {
 		t.Errorf("reading it: %q", got)
 	}
 
 	var out strings.Builder
-	cmd := box.CommandContext(within(t, limit), "bash", "-c", "trap 'stty size; exit' WINCH; : >up; while :; do sleep 0.02; done")
+	cmd := box.CommandContext(testbox.Within(t, limit), "bash", "-c",
+		"trap 'stty size; exit' WINCH; : >up; while :; do sleep 0.02; done")
 	cmd.TTY, cmd.Stdout = &engine.WindowSize{Rows: 1, Cols: 2}, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -274,19 +272,19 @@ func TestSandboxesShareNothing(t *testing.T) {
 	testSeparate(t, two, strings.Split(a, "\n")[0]+"/f")
 }
 
-// testSeparate shows that one sandbox cannot reach a file of another.
+// testSeparate checks that one sandbox cannot reach a file of another.
 func testSeparate(t *testing.T, box *engine.Sandbox, file string) {
 	t.Run("by name", func(t *testing.T) {
 		needSeatbelt(t)
 		for _, script := range []string{"cat " + file, "echo y >>" + file, "rm " + file} {
-			if res := run(t, box, "sh", "-c", script); res.Outcome != engine.Exit {
+			if res := testbox.Run(t, box, "sh", "-c", script); res.Outcome != engine.Exit {
 				t.Errorf("%s: %s, %s", script, res.Outcome, res.Stdout)
 			}
 		}
 	})
 }
 
-// A started sandbox says where things are, and nothing stands for them any more.
+// The plan of a started sandbox has the real paths, without stand-ins for them.
 func TestPlanHasRealPaths(t *testing.T) {
 	temp := private(t)
 	box := start(t, open(t, nil), engine.Spec{})
@@ -307,14 +305,15 @@ func TestPlanHasRealPaths(t *testing.T) {
 func TestSignals(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true})
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
-		cmd := box.CommandContext(within(t, limit), "sleep", "1000")
+		cmd := box.CommandContext(testbox.Within(t, limit), "sleep", "1000")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if err := cmd.Signal(sig); err != nil {
 			t.Error(err)
 		}
-		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig ||
+			res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %+v, %v", sig, res, err)
 		}
 		if err := cmd.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
@@ -323,16 +322,16 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A watcher that somebody has stopped is not waited for.
+// A stopped watcher is not waited for.
 func TestStoppedWatcher(t *testing.T) {
 	needs(t, "pkill")
 	box := start(t, open(t, nil), engine.Spec{Keep: true})
-	run(t, box, "true")
+	testbox.Run(t, box, "true")
 	private := filepath.Dir(box.Plan().Dir)
 	if out, err := exec.Command("pkill", "-STOP", "-f", "tegmen-watch "+private).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	run(t, box, "true")
+	testbox.Run(t, box, "true")
 	closed := make(chan error, 1)
 	go func() { closed <- box.Close() }()
 	select {
@@ -345,38 +344,37 @@ func TestStoppedWatcher(t *testing.T) {
 	}
 }
 
-// A link in the place of a command's texts leads them nowhere, whether a guest
-// can put one there or not.
+// A link in place of a command's texts leads nowhere, whether or not a guest can put one there.
 func TestTextsFollowNoLink(t *testing.T) {
 	target := dir(t)
 	box := start(t, open(t, nil), engine.Spec{Keep: true})
-	res := run(t, box, "sh", "-c", `cd "$TMPDIR/.." && for n in 1 2 3; do ln -s "$0" run-$n; done`, target)
+	res := testbox.Run(t, box, "sh", "-c", `cd "$TMPDIR/.." && for n in 1 2 3; do ln -s "$0" run-$n; done`, target)
 	t.Logf("links: %s, %s", res.Outcome, res.Stderr)
-	_, err := box.Run(within(t, limit), engine.Code{Language: "sh", Source: "echo ran"}, adders())
+	_, err := box.Run(testbox.Within(t, limit), engine.Code{Language: "sh", Source: "echo ran"}, testbox.Adders())
 	if standIn && !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v, want that it exists", err)
 	}
 	if names, err := os.ReadDir(target); err != nil || len(names) > 0 {
 		t.Errorf("%v, %v", names, err)
 	}
-	if res := run(t, box, "echo", "alive"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, box, "echo", "alive"); res.Outcome != engine.OK {
 		t.Errorf("the sandbox: %s", res.Outcome)
 	}
 }
 
-// A command that stops the launchers of others holds them up until their
-// deadline, and no longer.
+// A command that stops the launchers of others holds them up until their deadline, and no longer.
 func TestStoppedLauncher(t *testing.T) {
 	needs(t, "pkill")
 	box := sandbox(t, engine.Spec{Keep: true})
-	mark := marker(77)
+	mark := testbox.Marker(77)
 	sh(t, box, "echo "+mark+" >mark") // not among arguments, where pkill would find the shell
-	stopper := box.CommandContext(within(t, limit), "sh", "-c", `read -r m <mark; while :; do pkill -STOP -f "$m"; done`)
+	stopper := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
+		`read -r m <mark; while :; do pkill -STOP -f "$m"; done`)
 	if err := stopper.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		cmd := box.CommandContext(within(t, limit), "echo", mark)
+		cmd := box.CommandContext(testbox.Within(t, limit), "echo", mark)
 		cmd.Wall = time.Second
 		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK && res.Outcome != engine.Timeout {
 			t.Errorf("%+v, %v", res, err)

@@ -13,8 +13,7 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// recorder stands before sandbox-exec: it writes down its arguments, each followed
-// by a NUL, and goes on as that.
+// recorder stands in front of sandbox-exec: it writes down its arguments, each followed by a NUL, and executes it.
 type recorder struct{ path, said string }
 
 func record(t testing.TB) *recorder {
@@ -32,7 +31,7 @@ exec '`+h.SandboxExec+`' "$@"`)
 
 func (r *recorder) host(h *engine.Host) { h.SandboxExec = r.path }
 
-// argv is what the last command has been started with.
+// argv returns the arguments of the last command.
 func (r *recorder) argv(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(r.said)
@@ -42,8 +41,7 @@ func (r *recorder) argv(t testing.TB) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// unseen has this test binary stand in, which is no shell: those change the
-// environment. On a Mac nothing stands in.
+// unseen makes this test binary the stand-in. A shell would change the environment. On a Mac nothing stands in.
 func unseen(t testing.TB) func(*engine.Host) {
 	t.Helper()
 	if !standIn {
@@ -60,13 +58,13 @@ func unseen(t testing.TB) func(*engine.Host) {
 	return func(h *engine.Host) { h.SandboxExec = path }
 }
 
-// passOn becomes what is behind the "--".
+// passOn executes what follows "--".
 func passOn() {
 	argv := os.Args[slices.Index(os.Args, "--")+1:]
 	panic(syscall.Exec(argv[0], argv, os.Environ()))
 }
 
-// script makes a program of the host.
+// script writes a program of the host.
 func script(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
