@@ -51,11 +51,14 @@ var layers = [][]string{
 		"ns", "seccomp", "cgroup", "broker", "guest", "check", "workspace", "seatbelt",
 		"internal/bootstrap",
 	},
-	{"internal/wire", "internal/setup"},
+	{"internal/wire", "internal/setup", "internal/privatedir", "internal/protect"},
+	{"internal/box"},
+	{"internal/handoff"},
+	{"internal/linuxbox", "internal/procbox"},
 	{"engine"},
 	{"agent", "internal/testbox"},
 	{"cmd/tegmen", "seccomp/generate", "internal/vmtest", "example/tools"},
-	{"test", "test/engine", "test/workspace", "test/attack", "test/conformance", "test/bench", "test/compat", "test/mac"},
+	{"test/engine", "test/workspace", "test/attack", "test/conformance", "test/bench", "test/compat", "test/mac"},
 }
 
 type pkg struct {

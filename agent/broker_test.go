@@ -100,7 +100,7 @@ func TestTools(t *testing.T) {
 		}
 	})
 	t.Run("called by code in a sandbox", func(t *testing.T) {
-		res, err := box.Run(testbox.Within(t, time.Minute), engine.Code{Language: "python", Source: `
+		res, err := box.RunCode(testbox.Within(t, time.Minute), engine.Code{Language: "python", Source: `
 write_file("from-code", "one\ntwo\n")
 patch_file("from-code", 1, 1, "ONE")
 try:
@@ -120,7 +120,7 @@ result = [read_file("from-code"), "timeout" in refused and "257" in refused, mis
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, string(res.Value), `["ONE\ntwo\n",true,"read file \"none\": file does not exist","hi"]`)
+		same(t, string(res.Code.Value), `["ONE\ntwo\n",true,"read file \"none\": file does not exist","hi"]`)
 		if t.Failed() {
 			t.Logf("%s %s", res.Stdout, res.Stderr)
 		}

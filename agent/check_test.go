@@ -25,14 +25,14 @@ func TestCheckedCode(t *testing.T) {
 			Check: check.Shell}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := box.Run(testbox.Within(t, time.Minute), c.code, nil)
+			_, err := box.RunCode(testbox.Within(t, time.Minute), c.code, nil)
 			var refused *check.Error
 			if !errors.As(err, &refused) {
 				t.Errorf("got %v", err)
 			}
 			same(t, testbox.Output(t, box, "ls"), "")
 			c.code.Check = nil
-			res, err := box.Run(testbox.Within(t, time.Minute), c.code, nil)
+			res, err := box.RunCode(testbox.Within(t, time.Minute), c.code, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

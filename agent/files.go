@@ -37,7 +37,7 @@ func (t *Tools) read(ctx context.Context, name string, max int) (content []byte,
 func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, args ...string) ([]byte, error) {
 	cmd := t.script(ctx, script, args...)
 	cmd.Wall = t.o.FileTimeout
-	cmd.Env = []string{"LC_ALL=C"} // fixes the order of names, and messages for whyFailed
+	cmd.ExtraEnv = []string{"LC_ALL=C"} // fixes the order of names, and messages for whyFailed
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
@@ -47,15 +47,15 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 	switch {
 	case res == nil:
 		return nil, failure(err, "")
-	case res.Outcome == engine.OK && err != nil:
+	case res.Outcome == engine.OutcomeOK && err != nil:
 		return nil, fmt.Errorf("more than %d bytes", max)
-	case res.Outcome == engine.OK:
+	case res.Outcome == engine.OutcomeOK:
 		return out.buf, nil
-	case res.Outcome == engine.Timeout:
+	case res.Outcome == engine.OutcomeTimeout:
 		return nil, fmt.Errorf("no end of it after %s s: it may be a FIFO or a device", asSeconds(cmd.Wall))
-	case res.Outcome == engine.Canceled:
+	case res.Outcome == engine.OutcomeCanceled:
 		return nil, context.Canceled
-	case res.Outcome == engine.Lost:
+	case res.Outcome == engine.OutcomeLost:
 		return nil, fmt.Errorf("the sandbox has ended: %w", engine.ErrClosed)
 	}
 	if err := findings[res.ExitCode]; err != nil {

@@ -119,7 +119,7 @@ func (t *Tools) runPython(ctx context.Context, in PythonInput) (string, error) {
 	}
 	cmd := t.script(ctx, runScript, args...)
 	text, how, err := t.run(job{cmd: cmd, cwd: in.Cwd, seconds: in.Timeout, stdin: in.Stdin})
-	if how != engine.OK && how != engine.Exit && how != "" {
+	if how != engine.OutcomeOK && how != engine.OutcomeExit && how != "" {
 		// The script was killed before it could remove its file.
 		clean := t.script(context.WithoutCancel(ctx), `rm -f "${TMPDIR:-/tmp}/$1"`, name)
 		clean.Wall = t.o.FileTimeout
@@ -162,15 +162,15 @@ func (t *Tools) run(j job) (text string, how engine.Outcome, err error) {
 	}
 	code := "[exit code: " + strconv.Itoa(res.ExitCode) + "]"
 	switch res.Outcome {
-	case engine.OK:
+	case engine.OutcomeOK:
 		text = said.text()
-	case engine.Timeout:
+	case engine.OutcomeTimeout:
 		text = said.text("[timeout after " + asSeconds(cmd.Wall) + "s]")
-	case engine.CPU:
+	case engine.OutcomeCPU:
 		text = said.text(code, "[used up its CPU time]")
-	case engine.Canceled:
+	case engine.OutcomeCanceled:
 		text, err = said.text("[canceled]"), context.Canceled
-	case engine.Lost:
+	case engine.OutcomeLost:
 		text = said.text("[sandbox lost]")
 		err = fmt.Errorf("the sandbox ended while the command ran: %w", engine.ErrClosed)
 	default:

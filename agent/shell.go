@@ -105,14 +105,14 @@ func (s *Shell) run(ctx context.Context, command string, timeout time.Duration) 
 	}
 	reply := Reply{Output: said.text()}
 	switch res.Outcome {
-	case engine.Timeout:
+	case engine.OutcomeTimeout:
 		err = &TimeoutError{After: timeout}
-	case engine.Canceled:
+	case engine.OutcomeCanceled:
 		err = ErrInterrupted
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", ErrInterrupted, cause)
 		}
-	case engine.Lost:
+	case engine.OutcomeLost:
 		if err = errLost; s.wasInterrupted() {
 			err = ErrInterrupted
 		}

@@ -43,7 +43,7 @@ func TestStartWhileClosing(t *testing.T) {
 						refused.Add(1)
 						return
 					}
-					if res.Outcome != engine.OK && res.Outcome != engine.Lost {
+					if res.Outcome != engine.OutcomeOK && res.Outcome != engine.OutcomeLost {
 						t.Errorf("outcome %s", res.Outcome)
 					}
 					ran.Add(1)

@@ -4,30 +4,32 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
-	"github.com/tegmen-dev/tegmen/internal/wire"
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/handoff"
 )
 
 // Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
 // fields, then call Run, or Start and Wait. It is used once, and by one
-// goroutine, except for Signal and Resize.
+// goroutine, except for Signal, SignalGroup and Resize.
 type Cmd struct {
-	// Name is the program. Without a slash it is looked for in PATH, inside.
-	Name string
-	Args []string // arguments, without the program's name
-	// Env is "NAME=value", added to the sandbox's environment. Nothing of the
+	// Path is the program. Without a slash it is looked for in PATH, inside.
+	Path string
+	// Args are its arguments, with the program's name first, as in os/exec. nil is
+	// Path alone.
+	Args []string
+	// ExtraEnv is "NAME=value", added to the sandbox's environment. Nothing of the
 	// host's environment is ever passed on.
-	Env []string
-	// Dir is where it starts, inside. Relative paths start from Plan.Dir,
-	// which "" stands for.
+	ExtraEnv []string
+	// Dir is where it starts, inside. Relative paths start from Plan.Dir, which ""
+	// stands for.
 	Dir string
 
 	// Stdin is what the command reads. nil is the null device. An *os.File that
@@ -38,17 +40,22 @@ type Cmd struct {
 	Stdin io.Reader
 	// Stdout and Stderr receive what it writes. nil keeps the first
 	// Limits.Output bytes for the Result; anything else gets all of it, in the
-	// ways of Stdin. When both are the same, one goroutine at a time writes. A
-	// Writer that blocks holds up Wait no longer than WaitDelay, and a second.
+	// ways of Stdin. If both are the same, one goroutine at a time writes. A
+	// Writer that blocks holds up Wait no longer than WaitDelay and one second.
 	Stdout, Stderr io.Writer
+	// ExtraFiles become descriptors 3, 4, …, or 4, 5, … with Tools; nil entries are
+	// the null device. Each is a pipe, a connected Unix stream socket or the null
+	// device; anything else is ErrInvalid, as a guest could do more with it. The
+	// caller closes them. A command that CodeContext returned takes none.
+	ExtraFiles []*os.File
 
 	// TTY gives the command a terminal of that size. Stdin is then copied to
-	// it and its output to Stdout; Stderr has to be nil.
+	// it and its output to Stdout; Stderr must be nil.
 	TTY *WindowSize
 
-	// Tools are what the command may call on the host, by descriptor 3: its
-	// number stands in TEGMEN_FD, and TEGMEN_TOKEN is what to say in hello. Package
-	// broker has the protocol, package guest a client. nil gives it no descriptor.
+	// Tools are what the command may call on the host, by descriptor 3: TEGMEN_FD is
+	// its number, and TEGMEN_TOKEN is what to say in hello. Package broker has the
+	// protocol, package guest a client. nil gives it no descriptor.
 	Tools *broker.Set
 
 	// Wall bounds the time from Start on; 0 means Limits.Wall of the Spec.
@@ -57,34 +64,12 @@ type Cmd struct {
 	// behind by the command hold open; 0 means 100 ms.
 	WaitDelay time.Duration
 
-	sandbox  *Sandbox
-	ctx      context.Context
-	process  process
-	whole    bool // from start to end in one: Run
-	started  time.Time
-	cause    atomic.Pointer[Outcome] // why the engine killed it
-	timing   Timing
-	io       streams
-	job      wire.Job   // answers its hello
-	texts    []string   // become 4, 5, …, or files of those names
-	textDir  string     // where; "": descriptors
-	link     *wire.Link // to the command; nil: it has no tools
-	served   *wire.Run
-	toolCtx  context.Context // of tools; nil: ctx
-	killing  sync.Mutex
-	begun    bool          // under killing: it has been started, or could not be
-	released bool          // under killing: there is nothing left to kill
-	ended    chan struct{} // closed when it has been reaped; nil: Wait reaps
-	before   reading       // what its sandbox had used when it started
-	end      struct {
-		status  syscall.WaitStatus
-		usage   rusage
-		used    reading
-		hostOOM bool // the kernel has killed processes of the machine meanwhile
-		at      time.Time
-		err     error
-	}
-	undo []func() // when it has ended: timers
+	sandbox *Sandbox
+	ctx     context.Context
+	run     *run // nil: not started
+	io      streams
+	code    *codeJob // nil: a program
+	channel channel
 }
 
 // WindowSize is the size of a terminal in characters.
@@ -93,52 +78,127 @@ type WindowSize struct{ Rows, Cols uint16 }
 // Run starts the command and waits for it. The error is what Start or Wait
 // return; a command that fails is a Result.
 func (c *Cmd) Run() (*Result, error) {
-	// Nobody asks when it has called execve, so nobody waits for that.
-	c.whole = true
-	if err := c.Start(); err != nil {
+	if err := c.start(); err != nil { // nobody asks when it has called execve, so nobody waits for that
 		return nil, err
 	}
 	return c.Wait()
 }
 
-// Output is Run, for those who only want what the command wrote to its
-// standard output. A command that does not end OK is an *OutcomeError.
+// Output is Run, for callers that only want what the command wrote to its standard
+// output. A command that does not end with OutcomeOK is an *OutcomeError.
 func (c *Cmd) Output() ([]byte, error) {
+	if c.Stdout != nil {
+		return nil, c.failed("start command", invalid("Stdout is set, so there is no output to return"))
+	}
 	res, err := c.Run()
 	if err != nil {
 		return nil, err
 	}
-	if res.Outcome != OK {
-		return res.Stdout, &OutcomeError{Name: c.Name, Result: res}
-	}
-	return res.Stdout, nil
+	return res.Stdout, c.outcome(res)
 }
 
-// Start returns when the command runs. Its error is an ExecError when there is
-// no such program inside, ErrInvalid for a Cmd that contradicts itself, and
-// ErrClosed when the sandbox has ended.
-func (c *Cmd) Start() error {
-	if c.process != nil { // which goes on, with its deadlines and its tools
-		return c.startError(invalid("started twice"))
+// CombinedOutput is Output with what the command wrote to its standard error, in
+// the order in which it was written. Like Output it keeps Limits.Output bytes.
+func (c *Cmd) CombinedOutput() ([]byte, error) {
+	if c.Stdout != nil || c.Stderr != nil {
+		return nil, c.failed("start command", invalid("Stdout or Stderr is set, so there is no output to return"))
 	}
-	err := c.start()
-	if err == nil {
+	both := &capture{limit: int64(c.sandbox.plan.limits.Output), discard: int64(c.sandbox.plan.limits.Discard),
+		over: func() { c.run.kill(OutcomeOutput) }}
+	c.Stdout = both
+	if c.TTY == nil {
+		c.Stderr = both
+	}
+	res, err := c.Run()
+	if err != nil {
+		return nil, err
+	}
+	out, _ := both.result()
+	return out, c.outcome(res)
+}
+
+func (c *Cmd) outcome(res *Result) error {
+	if res.Outcome == OutcomeOK {
 		return nil
 	}
-	c.finish()
-	c.abandon()
-	return c.startError(err)
+	return &OutcomeError{Name: c.Path, Result: res}
 }
 
-func (c *Cmd) startError(err error) error {
+// StdinPipe returns a pipe to the command's standard input. Close it when there is
+// nothing more to write; Wait closes it as well.
+func (c *Cmd) StdinPipe() (io.WriteCloser, error) {
+	if c.run != nil || c.Stdin != nil {
+		return nil, c.failed("open pipe", invalid("a pipe is made before Start, and Stdin is not set then"))
+	}
+	read, write, err := c.sandbox.pipe()
+	if err != nil {
+		return nil, c.failed("open pipe", err)
+	}
+	c.Stdin = read
+	c.io.theirs, c.io.ours = append(c.io.theirs, read), append(c.io.ours, write)
+	return write, nil
+}
+
+// StdoutPipe returns a pipe from the command's standard output. Read it to its end
+// before Wait, which closes it.
+func (c *Cmd) StdoutPipe() (io.ReadCloser, error) { return c.outputPipe(&c.Stdout) }
+
+// StderrPipe is StdoutPipe for the standard error.
+func (c *Cmd) StderrPipe() (io.ReadCloser, error) { return c.outputPipe(&c.Stderr) }
+
+func (c *Cmd) outputPipe(w *io.Writer) (io.ReadCloser, error) {
+	if c.run != nil || *w != nil {
+		return nil, c.failed("open pipe", invalid("a pipe is made before Start, and Stdout or Stderr is not set then"))
+	}
+	read, write, err := c.sandbox.pipe()
+	if err != nil {
+		return nil, c.failed("open pipe", err)
+	}
+	*w = write
+	c.io.theirs, c.io.ours = append(c.io.theirs, write), append(c.io.ours, read)
+	return read, nil
+}
+
+// Start returns when the command runs. Its error is an ExecError if there is no
+// such program inside, ErrInvalid for a Cmd that contradicts itself, and ErrClosed
+// if the sandbox has ended.
+func (c *Cmd) Start() error {
+	if err := c.start(); err != nil {
+		return err
+	}
+	if err := c.run.await(); err != nil {
+		c.abandon()
+		c.run.process = nil // it cannot be waited for
+		return c.failed("start command", err)
+	}
+	return nil
+}
+
+// start starts the command, and returns before it has called execve.
+func (c *Cmd) start() error {
+	if c.run != nil { // which goes on, with its deadlines and its tools
+		return c.failed("start command", invalid("started twice"))
+	}
+	err := c.launch()
+	if err != nil {
+		c.abandon()
+		return c.failed("start command", err)
+	}
+	c.io.start()
+	return nil
+}
+
+// failed says what the command was doing. What could not be executed says so
+// itself.
+func (c *Cmd) failed(op string, err error) error {
 	var exec *ExecError
 	if errors.As(err, &exec) {
 		return exec
 	}
-	return &Error{Op: "start command", Path: c.Name, Err: err}
+	return &Error{Op: op, Path: c.Path, Err: err}
 }
 
-func (c *Cmd) start() error {
+func (c *Cmd) launch() error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -148,123 +208,97 @@ func (c *Cmd) start() error {
 	if c.sandbox.ending() {
 		return ErrClosed
 	}
+	c.run = &run{sandbox: c.sandbox}
+	req, err := c.request()
+	if err != nil {
+		return err
+	}
+	return c.run.start(c.ctx, c.wall(), req)
+}
+
+// request is the command as the operating system's side takes it.
+func (c *Cmd) request() (r box.Request, err error) {
 	plan := c.sandbox.plan
-	r := execRequest{
-		argv: append([]string{c.Name}, c.Args...), dir: plan.Dir,
-		plan: plan, terminal: c.TTY != nil, marked: plan.Spec.Keep, texts: c.textDir,
+	r = box.Request{Argv: c.Args, Dir: path.Join(plan.Dir, c.Dir), Terminal: c.TTY != nil}
+	if len(r.Argv) == 0 {
+		r.Argv = []string{c.Path}
 	}
 	if path.IsAbs(c.Dir) {
-		r.dir = c.Dir
-	} else {
-		r.dir = path.Join(r.dir, c.Dir)
+		r.Dir = c.Dir
 	}
-	env := plan.Env
+	r.Env = plan.Env
 	if c.TTY != nil {
-		env = mergeEnv([]string{"TERM=xterm-256color"}, env)
+		r.Env = mergeEnv([]string{"TERM=xterm-256color"}, r.Env)
 	}
-	r.env = mergeEnv(env, c.Env)
-	r.paths = searchPath(c.Name, r.env)
-	var err error
-	if r.files, err = c.io.open(c, plan.limits); err != nil {
-		return err
+	r.Env = mergeEnv(r.Env, c.ExtraEnv)
+	r.Paths = searchPath(c.Path, r.Env)
+	if r.Files, err = c.io.open(c); err != nil {
+		return r, err
 	}
-	channel, err := c.connect(&r.env)
-	if err != nil {
-		return err
-	}
-	r.files = append(r.files, channel...)
-	c.started = time.Now()
-	c.sandbox.commands.RLock() // until release
-	if err := c.sandbox.engine.begin(); err != nil {
-		c.sandbox.commands.RUnlock()
-		return err
-	}
-	if c.before, err = c.sandbox.enter(c); err != nil {
-		c.sandbox.engine.starting.Done()
-		c.sandbox.commands.RUnlock()
-		return err
-	}
-	// Before it starts: a guest can delay its execve for ever.
-	c.deadlines()
-	p, err := c.sandbox.box.exec(r)
-	c.sandbox.engine.starting.Done()
-	c.setProcess(p)
-	if err != nil {
-		c.sandbox.leave(c, reading{})
-		c.sandbox.commands.RUnlock()
-		if (c.sandbox.ending() || c.sandbox.box.dying()) && !errors.Is(err, ErrClosed) {
-			err = errors.Join(ErrClosed, err)
+	if c.Tools != nil {
+		theirs, env, err := c.connect()
+		if err != nil {
+			return r, err
 		}
-		return err
+		r.Files, r.Env = append(r.Files, theirs), mergeEnv(r.Env, env)
 	}
-	if !c.whole {
-		if err := c.process.started(); err != nil {
-			c.sandbox.leave(c, reading{})
-			return errors.Join(err, c.release())
+	if c.code != nil {
+		r.Texts, r.TextDir = c.code.texts, c.code.textDir
+	}
+	r.Files = append(r.Files, c.ExtraFiles...)
+	return r, nil
+}
+
+// searchPath lists what a command's name may stand for, as execvp(3) does it.
+func searchPath(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	var paths []string
+	for _, kv := range env {
+		if dirs, ok := strings.CutPrefix(kv, "PATH="); ok {
+			for _, dir := range strings.Split(dirs, ":") {
+				if dir == "" {
+					dir = "."
+				}
+				paths = append(paths, path.Join(dir, name))
+			}
 		}
-		c.timing = c.process.timing()
-		// A sandbox that is told to end waits for its commands to be reaped,
-		// so that cannot depend on when, or whether, someone calls Wait.
-		c.ended = make(chan struct{})
-		go func() {
-			c.reap()
-			close(c.ended)
-		}()
 	}
-	c.io.start()
-	return nil
-}
-
-// setProcess is what a kill takes from then on. One that has come before is made
-// up for.
-func (c *Cmd) setProcess(p process) {
-	c.killing.Lock()
-	defer c.killing.Unlock()
-	c.process, c.begun = p, true
-	if p != nil && c.cause.Load() != nil {
-		c.killNow()
+	if len(paths) == 0 {
+		paths = []string{"/usr/bin/" + name, "/bin/" + name}
 	}
+	return paths
 }
 
-// startPatience is how long after its deadline a command may take to be started:
-// then it is a guest that holds it up, and the sandbox ends.
-const startPatience = time.Second
+// abandon gives up on a command that did not start.
+func (c *Cmd) abandon() {
+	c.io.abort()
+	c.channel.close()
+}
 
-// reap waits for the process to end, and remembers how.
-func (c *Cmd) reap() {
-	c.end.status, c.end.usage, c.end.err = c.process.wait()
-	c.end.at = time.Now()
-	now := c.sandbox.box.measure()
-	c.end.used = now.since(c.before)
-	if c.end.used.by == byWatchdog {
-		// It last looked some time before the end.
-		c.end.used.cpu = max(c.end.used.cpu, c.end.usage.user+c.end.usage.system)
+func (c *Cmd) wall() time.Duration {
+	if c.Wall != 0 {
+		return c.Wall
 	}
-	c.end.hostOOM = c.end.status.Signaled() && c.end.status.Signal() == syscall.SIGKILL && c.sandbox.box.hostOOM()
-	c.sandbox.leave(c, now)
-	c.finish()
-	c.end.err = errors.Join(c.end.err, c.release())
+	return c.sandbox.plan.limits.Wall
 }
 
-// release gives up what a kill would need; one that is under way ends first.
-func (c *Cmd) release() error {
-	c.killing.Lock()
-	defer c.killing.Unlock()
-	c.released = true
-	c.sandbox.commands.RUnlock()
-	return c.process.release()
+func (c *Cmd) waitDelay() time.Duration {
+	if c.WaitDelay != 0 {
+		return c.WaitDelay
+	}
+	return 100 * time.Millisecond
 }
-
-func (c *Cmd) waitDelay() time.Duration { return orDefault(c.WaitDelay, 100*time.Millisecond) }
 
 func (c *Cmd) check() error {
-	errs := []error{validEnv(c.Env)}
-	for _, s := range append([]string{c.Name, c.Dir}, c.Args...) {
+	errs := []error{validEnv(c.ExtraEnv)}
+	for _, s := range append([]string{c.Path, c.Dir}, c.Args...) {
 		if strings.ContainsRune(s, 0) {
 			errs = append(errs, invalid("%q: contains a NUL byte", s))
 		}
 	}
-	if c.Name == "" {
+	if c.Path == "" {
 		errs = append(errs, invalid("no program to run"))
 	}
 	if c.Wall < 0 || c.WaitDelay < 0 {
@@ -273,73 +307,35 @@ func (c *Cmd) check() error {
 	if c.TTY != nil && c.Stderr != nil {
 		errs = append(errs, invalid("a terminal has no separate standard error"))
 	}
+	if len(c.ExtraFiles) > 0 && c.code != nil {
+		errs = append(errs, invalid("code takes no extra files"))
+	}
+	for i, f := range c.ExtraFiles {
+		if f == nil {
+			continue
+		}
+		if safe, err := handoff.Safe(f); err != nil {
+			errs = append(errs, err)
+		} else if !safe {
+			errs = append(errs, invalid("extra file %d, %s, is neither a pipe nor a connected Unix stream socket: a guest could do more with it than read and write", i, f.Name()))
+		}
+	}
 	return errors.Join(errs...)
 }
 
-func (c *Cmd) deadlines() {
-	wall := orDefault(c.Wall, c.sandbox.plan.limits.Wall)
-	if wall != Unlimited {
-		t := time.AfterFunc(wall, func() { c.kill(Timeout) })
-		c.undo = append(c.undo, func() { t.Stop() })
-	}
-	c.accountCPU()
-	stop := context.AfterFunc(c.ctx, func() { c.kill(endOf(c.ctx)) })
-	c.undo = append(c.undo, func() { stop() })
-}
-
-func (c *Cmd) finish() {
-	for _, f := range c.undo {
-		f()
-	}
-	c.undo = nil
-}
-
-// kill ends the command for a reason that goes into its Result; the first one
-// counts. One that is just being started ends when it has been: it is a Result,
-// too.
-func (c *Cmd) kill(why Outcome) {
-	c.cause.CompareAndSwap(nil, &why)
-	c.killing.Lock()
-	defer c.killing.Unlock()
-	if c.begun {
-		c.killNow()
-		return
-	}
-	time.AfterFunc(startPatience, func() {
-		c.killing.Lock()
-		defer c.killing.Unlock()
-		if !c.begun {
-			c.sandbox.kill()
-		}
-	})
-}
-
-// killNow is kill with c.killing held.
-func (c *Cmd) killNow() {
-	switch {
-	case !c.sandbox.plan.Spec.Keep:
-		c.sandbox.kill()
-	case c.process != nil && !c.released:
-		_ = c.process.killTree() // what is left is ending already
-	}
-}
-
 // Signal sends a signal to the command, which must have been started. Its
-// error is os.ErrProcessDone when it has ended.
-func (c *Cmd) Signal(sig syscall.Signal) error {
-	if c.process == nil {
-		return invalid("signal before start")
-	}
-	return c.process.signal(sig, false)
-}
+// error is os.ErrProcessDone if it has ended.
+func (c *Cmd) Signal(sig syscall.Signal) error { return c.signal(sig, false) }
 
 // SignalGroup is Signal for the command's process group, which a terminal's keys
-// signal: for a shell, also what it waits for.
-func (c *Cmd) SignalGroup(sig syscall.Signal) error {
-	if c.process == nil {
+// signal: for a shell, what it waits for as well.
+func (c *Cmd) SignalGroup(sig syscall.Signal) error { return c.signal(sig, true) }
+
+func (c *Cmd) signal(sig syscall.Signal, group bool) error {
+	if c.run == nil || c.run.process == nil {
 		return invalid("signal before start")
 	}
-	return c.process.signal(sig, true)
+	return c.run.process.Signal(sig, group)
 }
 
 // Resize tells the command's terminal its new size.
@@ -347,45 +343,51 @@ func (c *Cmd) Resize(w WindowSize) error {
 	if c.io.master == nil {
 		return invalid("resize without a terminal")
 	}
-	return resize(c.io.master, w)
+	return handoff.Resize(c.io.master, box.WindowSize(w))
 }
 
 // Wait returns when the command has ended and its output has been read. An
 // error is the engine's, or that of a Writer that did not take the output; a
 // Result comes with it if there is one.
 func (c *Cmd) Wait() (*Result, error) {
-	if c.process == nil {
-		return nil, &Error{Op: "wait", Path: c.Name, Err: invalid("not started")}
+	r := c.run
+	if r == nil || r.process == nil {
+		return nil, c.failed("wait", invalid("not started"))
 	}
-	if c.ended != nil {
-		<-c.ended
-	} else {
-		c.reap()
+	if err := r.wait(); err != nil {
+		c.abandon()
+		return nil, c.failed("start command", err)
 	}
-	status, usage, err := c.end.status, c.end.usage, c.end.err
-	if c.whole {
-		if err := c.process.setupError(); err != nil {
-			c.abandon()
-			return nil, c.startError(err)
-		}
-		c.timing = c.process.timing()
-	}
-	res := &Result{Started: c.started, Timing: c.timing, Level: c.sandbox.plan.Level, Dropped: slices.Clone(c.sandbox.plan.Dropped)}
-	res.Detached = !c.io.wait(c.waitDelay())
+	res := &Result{Start: c.sandbox.startInfo(r.began, r.timing)}
+	res.Streams.Detached = !c.io.wait(c.waitDelay())
 	c.io.collect(res)
-	exceeded := c.hangUp(res)
-	res.Refused = c.process.refused()
-	if err != nil {
-		return res, &Error{Op: "wait", Path: c.Name, Err: err}
+	report := c.channel.hangUp(c.waitDelay())
+	res.Code = report.code
+	res.Refused = refusals(r.exit.Refused)
+	if r.err != nil {
+		return res, c.failed("wait", r.err)
 	}
-	res.Usage = use(c.end.at.Sub(c.started), usage, c.end.used)
-	res.judge(status, c, c.end.used)
-	if exceeded && res.Outcome == Exit {
-		res.Outcome = ToolCalls
+	cpu := c.sandbox.plan.limits.CPUTime
+	res.Usage = use(r.at.Sub(r.began), r.exit)
+	res.judge(r.exit, r.why(), c.sandbox.ending(), cpu)
+	if report.exceeded && res.Outcome == OutcomeExit {
+		res.Outcome = OutcomeToolCalls
 	}
-	res.limitEvents(c, c.end.used)
+	res.endEvents(r.exit, r.why(), cpu, c.sandbox.overBudget())
 	if err := c.io.failure(); err != nil {
-		return res, &Error{Op: "pass on output", Path: c.Name, Err: err}
+		return res, c.failed("pass on output", err)
 	}
 	return res, nil
+}
+
+// startInfo is that of a command in the sandbox.
+func (s *Sandbox) startInfo(at time.Time, t box.Timing) StartInfo {
+	return StartInfo{At: at, Timing: Timing(t), Level: s.plan.Level, Dropped: slices.Clone(s.plan.Dropped)}
+}
+
+func refusals(list []box.Refusal) (out []Refusal) {
+	for _, r := range list {
+		out = append(out, Refusal(r))
+	}
+	return out
 }

@@ -22,11 +22,12 @@ type Code struct {
 	// in the PATH of the sandbox.
 	Language string
 	Source   string
-	// Vars are variables that are set before the code runs. Each can be encoded as
-	// JSON and has a name that is an identifier in most languages.
+	// Vars are variables that are set before the code runs. Each must be encodable as
+	// JSON, and its name an identifier: letters, digits and _, and no digit first.
 	Vars map[string]any
 	Args []string // its arguments: sys.argv, process.argv, "$@"
-	Env  []string // "NAME=value", added to the sandbox's environment
+	// ExtraEnv is "NAME=value", added to the sandbox's environment.
+	ExtraEnv []string
 	// Wall bounds the run; 0 means Limits.Wall of the Spec.
 	Wall time.Duration
 	// Stdin is what the code reads; nil is nothing. See Cmd.Stdin.
@@ -34,27 +35,26 @@ type Code struct {
 	// Stdout and Stderr receive what it writes, as it comes; nil keeps it for the
 	// Result. See Cmd.Stdout.
 	Stdout, Stderr io.Writer
-	// Check is asked before anything is started, and its error is Run's. It is a
-	// convenience that spares a run and tells whoever wrote the code sooner; what
-	// the code may do is for the sandbox to decide. Package check has two. nil
-	// checks nothing.
+	// Check is called before anything is started, and its error becomes RunCode's. It
+	// is a convenience that spares a run; the sandbox decides what the code may do.
+	// Package check has two. nil checks nothing.
 	Check func(source string) error
 }
 
-// Run runs code in a sandbox of its own, made on an Engine of its own; see
-// Engine.Run. Whoever runs more than one keeps an Engine.
-func Run(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result, err error) {
+// RunCode runs code in a sandbox of its own, made by an Engine of its own; see
+// Engine.RunCode. A program that runs code more than once keeps an Engine.
+func RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result, err error) {
 	e, err := Open(Options{NoTemplates: true})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	return e.Run(ctx, s, c, tools)
+	return e.RunCode(ctx, s, c, tools)
 }
 
-// Run runs code in a sandbox of its own, and returns when nothing is left of
-// that. tools may be nil. Code that fails is a Result; see Sandbox.Run.
-func (e *Engine) Run(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result, err error) {
+// RunCode runs code in a sandbox of its own, and returns when nothing is left of
+// that. tools may be nil. Code that fails is a Result; see Sandbox.RunCode.
+func (e *Engine) RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result, err error) {
 	p, err := c.prepare(tools)
 	if err != nil {
 		return nil, err // before anything is started
@@ -67,13 +67,13 @@ func (e *Engine) Run(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ 
 	return box.prepared(ctx, c, p, tools, false).Run()
 }
 
-// Run runs code in the sandbox: files that it leaves are there for the next one,
-// its variables are not; see Session for those. Its wall clock limit covers the
-// tools that it calls: their contexts are done when it ends in any way. The
-// Result has what the code returned, how it failed, what it wrote until then,
-// and its calls. The error is ErrInvalid for code or tools that cannot be used,
-// and an ExecError where the sandbox has no such interpreter.
-func (s *Sandbox) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, error) {
+// RunCode runs code in the sandbox: the next run finds the files that it leaves, and
+// not its variables; see Session for those. The wall clock limit covers the tools
+// that it calls: their contexts are done when it ends in any way. The Result has
+// what the code returned, how it failed, what it wrote until then, and its calls.
+// The error is ErrInvalid for code or tools that cannot be used, and an ExecError if
+// the sandbox has no such interpreter.
+func (s *Sandbox) RunCode(ctx context.Context, c Code, tools *broker.Set) (*Result, error) {
 	cmd, err := s.CodeContext(ctx, c, tools)
 	if err != nil {
 		return nil, err
@@ -81,43 +81,47 @@ func (s *Sandbox) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 	return cmd.Run()
 }
 
-// CodeContext returns the command that runs code in the sandbox, for those who
-// signal it, or start it and wait for it apart. Its Result and errors are as of
-// Sandbox.Run.
+// CodeContext returns the command that runs code in the sandbox, for callers that
+// signal it, or that start it and wait for it separately. Its Result and errors are
+// those of Sandbox.RunCode.
 func (s *Sandbox) CodeContext(ctx context.Context, c Code, tools *broker.Set) (*Cmd, error) {
-	return s.code(ctx, c, tools, false)
+	p, err := c.prepare(tools)
+	if err != nil {
+		return nil, err
+	}
+	return s.prepared(ctx, c, p, tools, false), nil
 }
 
-// Validate says what keeps the code from being run with these tools, as far as
-// that can be told without a sandbox; it asks Check, too. tools may be nil.
+// Validate returns why the code cannot be run with these tools, as far as that can
+// be told without a sandbox; it calls Check as well. tools may be nil.
 func (c Code) Validate(tools *broker.Set) error {
 	_, err := c.prepare(tools)
 	return err
 }
 
-// code returns the command that runs it.
-func (s *Sandbox) code(ctx context.Context, c Code, tools *broker.Set, stateful bool) (*Cmd, error) {
-	p, err := c.prepare(tools)
-	if err != nil {
-		return nil, err
-	}
-	return s.prepared(ctx, c, p, tools, stateful), nil
+// codeJob is what a command that runs code needs besides.
+type codeJob struct {
+	job         wire.Job // answers its hello
+	texts       []string // for its interpreter to read; see box.Request
+	textDir     string
+	toolContext context.Context // of tools; nil: the command's
 }
 
 func (s *Sandbox) prepared(ctx context.Context, c Code, p prepared, tools *broker.Set, stateful bool) *Cmd {
-	dir := s.textDir()
+	dir := s.newTextDir()
 	launch := p.launch(dir)
 	cmd := s.CommandContext(ctx, launch.Argv[0], launch.Argv[1:]...)
-	cmd.Env = append(slices.Clone(c.Env), launch.Env...)
+	cmd.ExtraEnv = append(slices.Clone(c.ExtraEnv), launch.Env...)
 	cmd.Wall = c.Wall
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.Tools, cmd.texts, cmd.textDir = tools, launch.Files, dir
+	cmd.Tools = tools
 	if cmd.Tools == nil {
 		cmd.Tools = new(broker.Set)
 	}
-	cmd.job = wire.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
-	if launch.Hello { // who does not ask has it, and may be slow to read
-		cmd.job.Code, cmd.job.Vars, cmd.job.Args = c.Source, p.vars, c.Args
+	cmd.code = &codeJob{texts: launch.Files, textDir: dir}
+	cmd.code.job = wire.Job{Language: c.Language, Stateful: stateful, Brief: !launch.Hello}
+	if launch.Hello { // an interpreter that does not ask has it, and may be slow to read
+		cmd.code.job.Code, cmd.code.job.Vars, cmd.code.job.Args = c.Source, p.vars, c.Args
 	}
 	return cmd
 }
@@ -188,7 +192,12 @@ func languages() []language {
 	node := func(c Code, _ *broker.Set, _ map[string]json.RawMessage, _ string) bootstrap.Launch {
 		return bootstrap.Node(c.Args)
 	}
-	return []language{{"python", true, python}, {"node", true, node}, {"sh", false, shell}, {"bash", false, shell}}
+	return []language{
+		{name: "python", sessions: true, launch: python},
+		{name: "node", sessions: true, launch: node},
+		{name: "sh", launch: shell},
+		{name: "bash", launch: shell},
+	}
 }
 
 func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir string) bootstrap.Launch {

@@ -10,7 +10,7 @@ type Finding struct {
 	What   string // "user namespaces"
 	OK     bool
 	Detail string // what was found
-	Remedy string // what to do, when it is not OK
+	Remedy string // what to do if it is not OK
 }
 
 // Diagnose finds out what this kernel and account allow. The last finding is
@@ -21,7 +21,11 @@ func Diagnose(ctx context.Context) []Finding {
 		return []Finding{failed("engine", err)}
 	}
 	defer eng.Close()
-	return append(eng.machine.diagnose(), eng.trial(ctx))
+	var list []Finding
+	for _, f := range eng.machines.best.Diagnose() {
+		list = append(list, Finding(f))
+	}
+	return append(list, eng.trial(ctx))
 }
 
 func (e *Engine) trial(ctx context.Context) Finding {
@@ -35,21 +39,8 @@ func (e *Engine) trial(ctx context.Context) Finding {
 	if err != nil {
 		return failed(what, err)
 	}
-	return Finding{What: what, OK: res.Outcome == OK, Detail: fmt.Sprintf("started, and true ended with %s", res.Outcome)}
+	return Finding{What: what, OK: res.Outcome == OutcomeOK, Detail: fmt.Sprintf("started, and true ended with %s", res.Outcome)}
 }
 
-// failed is a finding made from an error; the error has the remedy in it when
-// there is one.
+// failed is a finding made from an error, which names the remedy if there is one.
 func failed(what string, err error) Finding { return Finding{What: what, Detail: err.Error()} }
-
-// kernelAtLeast compares the first two numbers of a release.
-func kernelAtLeast(release, first string) bool {
-	var major, minor, wantMajor, wantMinor int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
-		return false
-	}
-	if n, _ := fmt.Sscanf(first, "%d.%d", &wantMajor, &wantMinor); n < 2 {
-		return false
-	}
-	return major > wantMajor || major == wantMajor && minor >= wantMinor
-}

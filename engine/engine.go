@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
 // Options configure an Engine. The zero value is what most programs want.
@@ -17,36 +19,58 @@ type Options struct {
 	// some network namespaces and cgroups ready.
 	NoTemplates bool
 	// CallersThread starts sandboxes from the threads that call, so the engine
-	// needs none of its own. A sandbox then also dies with the thread that
-	// started it: the caller has locked its goroutine to one that lives long
-	// enough, as the main thread does. That thread's session keyring is replaced
-	// by an empty one. It has no effect where guests run as another user.
+	// needs none of its own. A sandbox then also dies with the thread that started
+	// it: the caller must lock its goroutine to a thread that lives long enough, as
+	// the main thread does. That thread's session keyring is replaced by an empty
+	// one. It has no effect if guests run as another user.
 	CallersThread bool
-	// SystemdScope asks systemd for a cgroup of its own for this process, where it
-	// has none in which it may make others with limits to memory and processes, or
-	// only one that systemd manages (cgroup.Place.Managed). It moves the process,
-	// with all that it starts from then on, out of the limits of the cgroup it was
-	// in. Where that fails, so does Open. It takes busctl(1).
+	// NoCgroups makes no cgroups: limits are enforced as on a machine without them,
+	// and this process stays in the cgroup that it is in. See Open.
+	NoCgroups bool
+	// SystemdScope asks systemd for a cgroup of this process's own, if it has none in
+	// which it may make others with limits to memory and processes, or only one that
+	// systemd manages (cgroup.Place.Managed). It moves the process, with all that it
+	// starts from then on, out of the limits of the cgroup it was in. If that fails,
+	// so does Open. It needs busctl(1).
 	SystemdScope bool
 }
 
-// An Engine starts sandboxes. It holds one thread that starts processes, where
-// guests in cgroups run as another user some more, and what sandboxes of one kind
-// share. Its methods may be called concurrently.
+// An Engine starts sandboxes. It holds one thread that starts processes, some more
+// if guests run as another user, and what sandboxes of one kind share. Its methods
+// may be called concurrently.
 type Engine struct {
-	host    Host
-	machine machine
+	host     Host
+	machines *machines
 
 	mu     sync.Mutex
 	boxes  map[*Sandbox]struct{}
 	closed bool
 
-	starting sync.WaitGroup
+	starting box.Uses // by sandboxes and commands that are being started
 	uppers   sync.Map // sandboxes with changes to be discarded
 }
 
-// Open prepares an Engine. It starts no process, but for SystemdScope. Its error is an
-// UnsupportedError where the kernel lacks something that every sandbox needs.
+// machines are the ways to start sandboxes here.
+type machines struct {
+	byLevel map[Level]box.Machine
+	best    box.Machine
+	open    []box.Machine // to be closed
+}
+
+// Open prepares an Engine. It starts no process, except with SystemdScope. Its
+// error is an UnsupportedError if the kernel lacks something that every sandbox
+// needs.
+//
+// An engine affects the process that it is in:
+//   - The first Start moves the process to a child cgroup of its own, if that is
+//     what it takes to make cgroups with limits, and it stays there. NoCgroups
+//     prevents that.
+//   - While a process is being started PR_SET_DUMPABLE may be raised for a moment,
+//     if guests run as another user.
+//   - Each thread that starts processes has an empty session keyring. That is the
+//     calling thread only with CallersThread.
+//   - Sandboxes are children of this process, which must not wait for children that
+//     it did not start itself (wait4(2) with -1).
 func Open(o Options) (*Engine, error) {
 	if o.Host == nil {
 		h, err := ProbeHost()
@@ -55,18 +79,24 @@ func Open(o Options) (*Engine, error) {
 		}
 		o.Host = &h
 	}
-	if at := o.Host.Cgroup; o.SystemdScope && (at.Managed() || !at.Has("memory", "pids")) {
-		h, err := o.Host.scoped()
-		if err != nil {
-			return nil, &Error{Op: "open engine", Err: err}
-		}
-		o.Host = &h
-	}
-	m, err := openMachine(*o.Host, o)
-	if err != nil {
+	h := *o.Host
+	if err := h.check(); err != nil {
 		return nil, &Error{Op: "open engine", Err: err}
 	}
-	return &Engine{host: *o.Host, machine: m, boxes: make(map[*Sandbox]struct{})}, nil
+	if o.NoCgroups {
+		h.Cgroup.Dir, h.Cgroup.Controllers, h.Cgroup.Reason = "", nil, "the engine was opened without cgroups"
+	} else if o.SystemdScope && (h.Cgroup.Managed() || !h.Cgroup.Has("memory", "pids")) {
+		scoped, err := systemdScope(h.facts())
+		if err != nil {
+			return nil, &Error{Op: "open engine", Err: fromBox(err)}
+		}
+		h = Host(scoped)
+	}
+	ms, err := openMachines(h.facts(), o)
+	if err != nil {
+		return nil, &Error{Op: "open engine", Err: fromBox(err)}
+	}
+	return &Engine{host: h, machines: ms, boxes: make(map[*Sandbox]struct{})}, nil
 }
 
 // Compile is the function Compile for the engine's host.
@@ -82,45 +112,45 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Sandbox, error) {
 }
 
 // StartPlan makes a sandbox as a plan says. The context bounds the start, not
-// the life of the sandbox. The error is ErrChanged when a path of the host is
-// not what it was when the plan was made. The caller closes the sandbox.
+// the life of the sandbox. The error is ErrChanged if a path of the host is not
+// what it was when the plan was made. The caller closes the sandbox.
 func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
-	}
-	if err := e.begin(); err != nil {
-		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
-	}
-	defer e.starting.Done()
-	box, err := e.machine.start(p)
+	s, err := e.startPlan(ctx, p)
 	if err != nil {
 		return nil, &Error{Op: "start sandbox", Path: p.Spec.Name, Err: err}
 	}
-	s := &Sandbox{engine: e, plan: box.plan(), box: box, done: make(chan struct{}), running: make(map[*Cmd]struct{}), wake: make(chan struct{}, 1)}
-	if p.overlaid() {
+	return s, nil
+}
+
+func (e *Engine) startPlan(ctx context.Context, p *Plan) (*Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m := e.machines.byLevel[p.Level]
+	if m == nil {
+		return nil, invalid("a plan for isolation %s, on %s", p.Level, e.host.OS)
+	}
+	if !e.starting.Begin() {
+		return nil, ErrClosed
+	}
+	defer e.starting.End()
+	started, err := m.Start(&p.config)
+	if err != nil {
+		return nil, fromBox(err)
+	}
+	s := newSandbox(e, p, started)
+	if started.Layers != nil {
 		e.uppers.Store(s, nil)
 	}
 	e.mu.Lock()
 	e.boxes[s] = struct{}{}
 	e.mu.Unlock()
-	go s.watch()
+	go s.reap()
 	return s, nil
 }
 
-// begin announces a start, which Close waits for. When it returns nil, the
-// caller calls starting.Done.
-func (e *Engine) begin() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	e.starting.Add(1)
-	return nil
-}
-
-// Close ends every sandbox and waits until nothing is left of them. Sandboxes
-// being started when it is called end, too. It is safe to call twice.
+// Close ends every sandbox and waits until nothing is left of them, even of those
+// that are being started. It is safe to call twice.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	first := !e.closed
@@ -129,10 +159,11 @@ func (e *Engine) Close() error {
 	if !first {
 		return nil
 	}
+	e.starting.Refuse()
 	for _, s := range e.sandboxes() {
 		s.kill() // a guest may hold up a command that is being started
 	}
-	e.starting.Wait()
+	e.starting.Close()
 	var errs []error
 	for _, s := range e.sandboxes() {
 		errs = append(errs, s.Close())
@@ -140,7 +171,10 @@ func (e *Engine) Close() error {
 	for s := range e.uppers.Range {
 		errs = append(errs, s.(*Sandbox).Discard())
 	}
-	return errors.Join(append(errs, e.machine.close())...)
+	for _, m := range slices.Backward(e.machines.open) {
+		errs = append(errs, fromBox(m.Close()))
+	}
+	return errors.Join(errs...)
 }
 
 func (e *Engine) sandboxes() []*Sandbox {

@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
+	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
@@ -11,29 +13,23 @@ import (
 // Errors that callers match with errors.Is. Each is returned wrapped with what
 // was being done.
 var (
-	// ErrInvalid is a Spec or a Cmd that contradicts itself or the machine.
-	ErrInvalid = errors.New("invalid")
+	// ErrInvalid is a Spec, a Cmd or a Code that contradicts itself or the machine.
+	ErrInvalid = box.ErrInvalid
 	// ErrUnsupported is matched by every UnsupportedError.
-	ErrUnsupported = launch.ErrUnsupported
-	// ErrClosed is use of an Engine or Sandbox that has ended.
-	ErrClosed = errors.New("closed")
+	ErrUnsupported = errors.ErrUnsupported
+	// ErrClosed is the use of an Engine, a Sandbox or a Session that has ended.
+	ErrClosed = box.ErrClosed
 	// ErrChanged is a path of the host that is not what it was when the plan
 	// was made.
 	ErrChanged = rootfs.ErrChanged
+	// ErrBusy is a Commit while a command runs.
+	ErrBusy = errors.New("a command is running")
 )
-
-// UnsupportedError names a feature that this machine lacks or forbids, the
-// first kernel that has it, and what to do.
-type UnsupportedError = launch.UnsupportedError
-
-// StepError is a system call that failed while a sandbox or a command was
-// being set up. It unwraps to the errno.
-type StepError = launch.StepError
 
 // Error is an operation of the engine that went wrong.
 type Error struct {
 	Op   string // "start sandbox", "compile"
-	Path string // what it was about, may be empty
+	Path string // what it was about; may be empty
 	Err  error
 }
 
@@ -45,6 +41,34 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// UnsupportedError names a feature that this machine lacks or forbids.
+type UnsupportedError struct {
+	Feature string // "user namespaces"
+	Since   string // the first kernel that has it, "5.12"; "" where that is not the reason
+	Remedy  string // what to do about it; may be empty
+	Err     error  // what the attempt gave; may be nil
+}
+
+func (e *UnsupportedError) Error() string { return (*launch.UnsupportedError)(e).Error() }
+
+// Is makes every UnsupportedError an ErrUnsupported.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+
+func (e *UnsupportedError) Unwrap() error { return e.Err }
+
+// StepError is a system call that failed while a sandbox or a command was being
+// set up. It unwraps to the errno.
+type StepError struct {
+	What  string // what the step was for: "mount tmpfs"
+	Path  string // on what; may be empty
+	Call  string // the system call: "mount"
+	Errno syscall.Errno
+}
+
+func (e *StepError) Error() string { return (*launch.StepError)(e).Error() }
+
+func (e *StepError) Unwrap() error { return e.Errno }
 
 // ExecError is a command that could not be executed: its program does not
 // exist inside, or is not executable. It unwraps to the errno.
@@ -63,6 +87,64 @@ func (e *ExecError) Error() string {
 
 func (e *ExecError) Unwrap() error { return e.Err }
 
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+// OutcomeError is a command that did not end with OutcomeOK, where an error is
+// wanted.
+type OutcomeError struct {
+	Name   string
+	Result *Result
+}
+
+func (e *OutcomeError) Error() string {
+	switch r := e.Result; r.Outcome {
+	case OutcomeExit:
+		return fmt.Sprintf("%s: exit status %d", e.Name, r.ExitCode)
+	case OutcomeSignal:
+		return e.Name + ": " + r.Signal.String()
+	default:
+		return e.Name + ": " + string(r.Outcome)
+	}
+}
+
+func invalid(format string, args ...any) error { return box.Invalid(format, args...) }
+
+// fromBox wraps an error of the operating system's side, so that errors.As finds
+// this package's types in it.
+func fromBox(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &boxError{err}
+}
+
+type boxError struct{ err error }
+
+func (e *boxError) Error() string { return e.err.Error() }
+
+func (e *boxError) Unwrap() error { return e.err }
+
+// As finds the types of this package in it.
+func (e *boxError) As(target any) bool {
+	switch t := target.(type) {
+	case **UnsupportedError:
+		if u := new(launch.UnsupportedError); errors.As(e.err, &u) {
+			*t = (*UnsupportedError)(u)
+			return true
+		}
+	case **StepError:
+		if s := new(launch.StepError); errors.As(e.err, &s) {
+			*t = (*StepError)(s)
+			return true
+		}
+	case **ExecError:
+		if x := new(box.ExecError); errors.As(e.err, &x) {
+			*t = (*ExecError)(x)
+			return true
+		}
+	}
+	return false
+}
+
+// Is makes what the operating system's side does not support an ErrUnsupported.
+func (e *boxError) Is(target error) bool {
+	return target == ErrUnsupported && errors.Is(e.err, launch.ErrUnsupported)
 }

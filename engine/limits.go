@@ -1,45 +1,54 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"strings"
 	"time"
+
+	"github.com/tegmen-dev/tegmen/cgroup"
 )
 
-// Unlimited, as the value of any limit, says that there shall be none.
-const Unlimited = math.MaxInt64
+// The values that stand for no limit at all.
+const (
+	UnlimitedTime  time.Duration = math.MaxInt64
+	UnlimitedBytes Bytes         = math.MaxInt64
+	UnlimitedCount int           = math.MaxInt
+)
 
-// Limits bounds what a sandbox uses up. 0 is the default given with each
-// field; a negative number is invalid. A guest cannot raise a limit. Who
-// enforces which stands in Plan.Limits.
+// Limits bounds what a sandbox uses up. 0 is the default given with each field; a
+// negative number is invalid; UnlimitedTime, UnlimitedBytes and UnlimitedCount are
+// no limit. A guest cannot raise a limit. Plan.Limits names who enforces each.
 type Limits struct {
 	Wall time.Duration // of each command; default 1 hour
 	// CPUTime is of each process, in whole seconds: SIGXCPU, and SIGKILL a second
-	// later. It is of each command with all that descends from it, too, which
-	// ends a second later; commands that run at the same time share that. Default
-	// 1 hour.
+	// later. It also bounds each command together with all that descends from it,
+	// which ends a second later; commands that run at the same time share that.
+	// Default 1 hour.
 	CPUTime time.Duration
 
-	// Memory of the sandbox: of its processes, of the files in its private
-	// tmpfs, and, with a cgroup, of what the kernel holds for it. Swap does not
-	// come on top. Default: half of what this process may have.
+	// Memory bounds the sandbox's processes, the files in its private tmpfs and,
+	// with a cgroup, what the kernel holds for it. There is no swap on top of it.
+	// Default: half of what this process may have.
 	Memory       Bytes
-	MemoryHigh   Bytes // above which its processes are slowed down and their memory is reclaimed; default none; takes a cgroup
-	AddressSpace Bytes // of each process (RLIMIT_AS); default: unlimited, since much software reserves more than it uses
+	MemoryHigh   Bytes // above it processes are slowed down and their memory is reclaimed; default none; needs a cgroup
+	AddressSpace Bytes // of each process (RLIMIT_AS); default none, since much software reserves more than it uses
 
-	CPUs      float64 // CPUs at once, 0.01 or more; default: all; takes a cgroup
-	CPUWeight int     // 1 to 10000, relative to the other processes' of the machine; default 100; takes a cgroup
-	CPUSet    string  // the CPUs to run on, "0-2,5"; default: all; takes a cgroup
-	IO        []IOLimit
+	CPUs      float64   // CPUs at once, 0.01 or more; default all; needs a cgroup
+	CPUWeight int       // 1 to 10000, relative to the machine's other processes; default 100; needs a cgroup
+	CPUSet    string    // the CPUs to run on, "0-2,5"; default all; needs a cgroup
+	IO        []IOLimit // by device; default none; needs a cgroup
 
 	Pids     int   // processes and threads at once; default 512
-	Files    int   // open descriptors of each process; default 1024
+	Files    int   // open descriptors of each process, 4 or more; default 1024
 	FileSize Bytes // of a file that is written; default 1 GiB
 	Tmp      Bytes // of each private tmpfs; default 256 MiB
 	TmpFiles int   // files and directories of each private tmpfs; default 65536
-	// Workspace is of what is written to a workspace of mode overlay, which holds
-	// TmpFiles files and directories; default 256 MiB. One of mode rw is watched
-	// where a limit is given: commands are ended some tenths of a second after it
-	// has that much more in its files than before the first of them.
+	// Workspace bounds what is written to a workspace of mode overlay, which holds
+	// TmpFiles files and directories; default 256 MiB. A workspace of mode rw is
+	// watched only if a limit is given: commands are ended some tenths of a second
+	// after its files take that much more than before the first of them.
 	Workspace Bytes
 	Output    Bytes // of each stream kept in a Result; default 1 MiB
 	// Discard is how much more of a stream is read and dropped before the
@@ -47,47 +56,217 @@ type Limits struct {
 	Discard Bytes
 
 	ToolCalls       int           // calls of tools by a command; default 1000
-	ToolCallsAtOnce int           // that are served at the same time; others wait; default 32
-	ToolTime        time.Duration // of a call; default: unlimited, since Wall covers it
-	Frame           Bytes         // of a message to or from a guest, so of a tool's arguments or value; 4 KiB to 1 GiB; default 8 MiB
+	ToolCallsAtOnce int           // served at the same time; others wait; default 32
+	ToolTime        time.Duration // of a call; default none, since Wall covers it
+	Frame           Bytes         // of a message to or from a guest, and so of a tool's arguments or value; 4 KiB to 1 GiB; default 8 MiB
 }
 
 // IOLimit bounds what a sandbox reads from and writes to a block device of the
-// host. It takes a cgroup. 0 is no limit.
+// host. It needs a cgroup. 0 is no limit.
 type IOLimit struct {
-	Device              string // its path, "/dev/sda": the whole device, no partition
-	ReadBPS, WriteBPS   Bytes  // a second
-	ReadIOPS, WriteIOPS int    // operations a second
+	Device              string // its path, "/dev/sda": the whole device, not a partition
+	ReadBPS, WriteBPS   Bytes  // per second
+	ReadIOPS, WriteIOPS int    // operations per second
 }
+
+// LimitName names a limit, as Plan.Limits, Event and Requirement do.
+type LimitName string
+
+// The limits. Those without a field in Limits are the same for every sandbox.
+const (
+	LimitWall            LimitName = "wall"
+	LimitCPUTime         LimitName = "cputime"
+	LimitMemory          LimitName = "memory"
+	LimitMemoryHigh      LimitName = "memoryhigh"
+	LimitAddressSpace    LimitName = "addressspace"
+	LimitCPUs            LimitName = "cpus"
+	LimitCPUWeight       LimitName = "cpuweight"
+	LimitCPUSet          LimitName = "cpuset"
+	LimitIO              LimitName = "io"
+	LimitPids            LimitName = "pids"
+	LimitFiles           LimitName = "files"
+	LimitFileSize        LimitName = "filesize"
+	LimitTmp             LimitName = "tmp"
+	LimitTmpFiles        LimitName = "tmpfiles"
+	LimitWorkspace       LimitName = "workspace"
+	LimitOutput          LimitName = "output"
+	LimitDiscard         LimitName = "discard"
+	LimitToolCalls       LimitName = "toolcalls"
+	LimitToolCallsAtOnce LimitName = "toolcallsatonce"
+	LimitToolTime        LimitName = "tooltime"
+	LimitFrame           LimitName = "frame"
+
+	LimitCore    LimitName = "core"    // core dumps: none
+	LimitMemlock LimitName = "memlock" // locked memory of each process: 8 MiB
+	LimitNice    LimitName = "nice"    // raising the priority: none
+	LimitRTPrio  LimitName = "rtprio"  // real-time priority: none
+)
+
+// EnforcerKind is who enforces a limit.
+type EnforcerKind string
+
+// The enforcers.
+const (
+	ByCgroup   EnforcerKind = "cgroup"   // the kernel, for the whole sandbox
+	ByRlimit   EnforcerKind = "rlimit"   // the kernel, for each process
+	ByTmpfs    EnforcerKind = "tmpfs"    // the kernel, for a private file system
+	ByEngine   EnforcerKind = "engine"   // this process, with a clock or by counting
+	ByWatchdog EnforcerKind = "watchdog" // this process, which looks from time to time: what it ends may have had more for some milliseconds
+)
+
+// EnforcerKinds lists the enforcers.
+func EnforcerKinds() []EnforcerKind {
+	return []EnforcerKind{ByCgroup, ByRlimit, ByTmpfs, ByWatchdog, ByEngine}
+}
+
+// Enforcer enforces a limit.
+type Enforcer struct {
+	Kind   EnforcerKind
+	Detail string // the cgroup's file or the resource: "memory.max", "nofile"; "" if Kind says it all
+}
+
+func (e Enforcer) String() string { return strings.TrimSpace(string(e.Kind) + " " + e.Detail) }
 
 // Limit is a limit as a Plan decided it.
 type Limit struct {
-	Name  string // as in Limits, lower case
-	Value string
-	// Enforcer is who sees to it, and by what: "cgroup memory.max", "rlimit
-	// nofile", "tmpfs", "watchdog" or "engine", or two of these; "" when nothing
-	// does. The watchdog is this process, which looks from time to time: what it
-	// ends may have had more than the limit for some milliseconds.
-	Enforcer string
+	Name      LimitName
+	Value     string     // "64MiB", "1h0m0s", "512", "unlimited"
+	Enforcers []Enforcer // nil: nothing enforces it
+}
+
+// String is the line that a Plan prints.
+func (l Limit) String() string {
+	by := make([]string, len(l.Enforcers))
+	for i, e := range l.Enforcers {
+		by[i] = e.String()
+	}
+	return fmt.Sprintf("%s %s (%s)", l.Name, l.Value, cmp.Or(strings.Join(by, ", "), "nothing"))
+}
+
+// enforcedBy reports whether an enforcer of that kind is among those of the limit.
+func (l Limit) enforcedBy(kind EnforcerKind) bool {
+	for _, e := range l.Enforcers {
+		if e.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// limitField is a field of Limits that is a number: its name, where it is, and its
+// default. 0 is a default that depends on the machine, or none.
+type limitField struct {
+	name  LimitName
+	at    func(*Limits) number
+	value int64
+}
+
+// number is a field, whatever its type.
+type number struct {
+	get int64
+	set func(int64)
+	// unit is what its JSON name ends in.
+	unit string
+}
+
+func field[T time.Duration | Bytes | int](at func(*Limits) *T) func(*Limits) number {
+	return func(l *Limits) number {
+		p, unit := at(l), ""
+		switch any(*p).(type) {
+		case time.Duration:
+			unit = "_seconds"
+		case Bytes:
+			unit = "_bytes"
+		}
+		return number{int64(*p), func(v int64) { *p = T(v) }, unit}
+	}
+}
+
+// limitFields lists them. To add a limit: a field in Limits, a name, a line here,
+// and one in planner.limitTable.
+var limitFields = []limitField{
+	{LimitWall, field(func(l *Limits) *time.Duration { return &l.Wall }), int64(time.Hour)},
+	{LimitCPUTime, field(func(l *Limits) *time.Duration { return &l.CPUTime }), int64(time.Hour)},
+	{LimitMemory, field(func(l *Limits) *Bytes { return &l.Memory }), 0},
+	{LimitMemoryHigh, field(func(l *Limits) *Bytes { return &l.MemoryHigh }), math.MaxInt64},
+	{LimitAddressSpace, field(func(l *Limits) *Bytes { return &l.AddressSpace }), math.MaxInt64},
+	{LimitCPUWeight, field(func(l *Limits) *int { return &l.CPUWeight }), 0},
+	{LimitPids, field(func(l *Limits) *int { return &l.Pids }), 512},
+	{LimitFiles, field(func(l *Limits) *int { return &l.Files }), 1024},
+	{LimitFileSize, field(func(l *Limits) *Bytes { return &l.FileSize }), int64(GiB)},
+	{LimitTmp, field(func(l *Limits) *Bytes { return &l.Tmp }), int64(256 * MiB)},
+	{LimitTmpFiles, field(func(l *Limits) *int { return &l.TmpFiles }), 65536},
+	{LimitWorkspace, field(func(l *Limits) *Bytes { return &l.Workspace }), int64(256 * MiB)},
+	{LimitOutput, field(func(l *Limits) *Bytes { return &l.Output }), int64(MiB)},
+	{LimitDiscard, field(func(l *Limits) *Bytes { return &l.Discard }), int64(GiB)},
+	{LimitToolCalls, field(func(l *Limits) *int { return &l.ToolCalls }), 1000},
+	{LimitToolCallsAtOnce, field(func(l *Limits) *int { return &l.ToolCallsAtOnce }), 32},
+	{LimitToolTime, field(func(l *Limits) *time.Duration { return &l.ToolTime }), math.MaxInt64},
+	{LimitFrame, field(func(l *Limits) *Bytes { return &l.Frame }), int64(8 * MiB)},
+}
+
+// limitNames are those that a Plan can have, and so a Requirement.
+func limitNames() []LimitName {
+	names := []LimitName{LimitCPUs, LimitCPUSet, LimitIO, LimitCore, LimitMemlock, LimitNice, LimitRTPrio}
+	for _, f := range limitFields {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 func (l Limits) withDefaults(h Host) Limits {
-	l.Wall = orDefault(l.Wall, time.Hour)
-	l.CPUTime = orDefault(l.CPUTime, time.Hour)
-	l.Memory = orDefault(l.Memory, orDefault(h.Memory/2/MiB*MiB, Unlimited))
-	l.MemoryHigh = orDefault(l.MemoryHigh, Unlimited)
-	l.Pids = orDefault(l.Pids, 512)
-	l.Files = orDefault(l.Files, 1024)
-	l.FileSize = orDefault(l.FileSize, GiB)
-	l.Tmp = orDefault(l.Tmp, 256*MiB)
-	l.TmpFiles = orDefault(l.TmpFiles, 65536)
-	l.Workspace = orDefault(l.Workspace, 256*MiB)
-	l.Output = orDefault(l.Output, MiB)
-	l.Discard = orDefault(l.Discard, GiB)
-	l.ToolCalls = orDefault(l.ToolCalls, 1000)
-	l.ToolCallsAtOnce = orDefault(l.ToolCallsAtOnce, 32)
-	l.ToolTime = orDefault(l.ToolTime, Unlimited)
-	l.Frame = orDefault(l.Frame, 8*MiB)
-	l.AddressSpace = orDefault(l.AddressSpace, Unlimited)
+	l.Memory = cmp.Or(l.Memory, Bytes(h.MemoryBytes)/2/MiB*MiB, UnlimitedBytes)
+	for _, f := range limitFields {
+		if n := f.at(&l); n.get == 0 {
+			n.set(f.value)
+		}
+	}
 	return l
 }
+
+func checkLimits(s Spec) (errs []error) {
+	l := s.Limits
+	refuse := func(name LimitName, format string, args ...any) {
+		errs = append(errs, invalid("limit %s: "+format, append([]any{name}, args...)...))
+	}
+	for _, f := range limitFields {
+		if f.at(&l).get < 0 {
+			refuse(f.name, "negative; 0 is the default, and unlimited is a value of its own")
+		}
+	}
+	switch {
+	case !(l.CPUs >= 0):
+		refuse(LimitCPUs, "%v; want a number of CPUs, or 0 for all", l.CPUs)
+	case l.CPUs > 0 && l.CPUs < cgroup.MinCPUs:
+		refuse(LimitCPUs, "%v; at least %v", l.CPUs, cgroup.MinCPUs)
+	}
+	if l.CPUWeight > 10000 && l.CPUWeight != UnlimitedCount {
+		refuse(LimitCPUWeight, "%d; from 1 to 10000, and 100 is the default of every process", l.CPUWeight)
+	}
+	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
+		refuse(LimitCPUSet, "%q; want CPUs as 0-2,5", l.CPUSet)
+	}
+	if l.Files > 0 && l.Files < 4 {
+		refuse(LimitFiles, "%d is too few to start a program; at least 4", l.Files)
+	}
+	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
+		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)
+	}
+	for _, io := range l.IO {
+		if min(io.ReadBPS, io.WriteBPS) < 0 || min(io.ReadIOPS, io.WriteIOPS) < 0 {
+			refuse(LimitIO, "%s: negative; 0 is no limit", io.Device)
+		}
+		errs = append(errs, hostPath("limit io", io.Device))
+	}
+	return errs
+}
+
+// text is a limit's value as a Plan prints it.
+func text[T time.Duration | Bytes | int](v T) string {
+	if int64(v) == math.MaxInt64 {
+		return unlimited
+	}
+	return fmt.Sprint(v)
+}
+
+const unlimited = "unlimited"

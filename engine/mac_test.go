@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
@@ -18,8 +20,8 @@ import (
 // names, and of the links those that macOS has.
 func macOf(h Host, files ...string) Host {
 	h.OS, h.Arch, h.Kernel, h.UID, h.GID = "darwin", "arm64", "24.6.0", 501, 20
-	h.Home, h.SandboxExec, h.Memory = "/Users/u", "/usr/bin/sandbox-exec", 16*GiB
-	h.Hard = map[string]uint64{"nofile": 1<<63 - 1, "fsize": 1<<63 - 1, "cpu": 1<<63 - 1, "core": 1<<63 - 1}
+	h.Home, h.SandboxExec, h.MemoryBytes = "/Users/u", "/usr/bin/sandbox-exec", int64(16*GiB)
+	h.HardLimits = map[string]uint64{"nofile": 1<<63 - 1, "fsize": 1<<63 - 1, "cpu": 1<<63 - 1, "core": 1<<63 - 1}
 	h.Lookup = func(path string) (rootfs.Source, error) {
 		for _, link := range []string{"/tmp", "/var", "/etc"} {
 			if rootfs.Within(link, path) {
@@ -60,7 +62,7 @@ func TestPlanOfAMacGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			testenv.Golden(t, filepath.Join("testdata", "mac", c.name+".txt"), p.String()+"\n"+p.commandLine(), *update)
+			testenv.Golden(t, filepath.Join("testdata", "mac", c.name+".txt"), p.String()+"\n"+p.Calls(), *update)
 		})
 	}
 }
@@ -107,7 +109,7 @@ func TestMacRefuses(t *testing.T) {
 // A guest can use up what the probe of a level needs: that is no reason to go
 // without the level.
 func TestShortageIsNoReason(t *testing.T) {
-	for _, short := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, errShort} {
+	for _, short := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, box.ErrShort} {
 		try := func() error { return fmt.Errorf("probe: %w", short) }
 		linux := machineOf(Host{UID: 1, TryNamespaces: try}, nil)
 		for _, c := range []struct {
@@ -128,10 +130,10 @@ func TestShortageIsNoReason(t *testing.T) {
 // Nobody can raise a hard limit: not for the second that CPU time has, either.
 func TestHardLimitsAreKeptTo(t *testing.T) {
 	h := machineOf(Host{UID: 1}, nil)
-	h.Hard["cpu"] = 100
+	h.HardLimits["cpu"] = 100
 	p, err := Compile(Spec{}, h)
-	if err != nil || !slices.Contains(p.rlimits, rlimit{"cpu", 100, 100}) {
-		t.Errorf("%v, %v", p.rlimits, err)
+	if err != nil || !slices.Contains(p.config.Rlimits, ns.Rlimit{Name: "cpu", Soft: 100, Hard: 100}) {
+		t.Errorf("%v, %v", p.config.Rlimits, err)
 	}
 }
 

@@ -3,64 +3,107 @@ package engine
 import (
 	"context"
 	"errors"
-	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
-// endOf is what it comes to when a context ends.
-func endOf(ctx context.Context) Outcome {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Timeout
-	}
-	return Canceled
+// Outcome is how a command ended. It rests on evidence: what the engine did
+// and what the kernel reports, never on the exit status alone.
+type Outcome string
+
+// The outcomes of a command.
+const (
+	OutcomeOK        Outcome = "ok"        // exit status 0
+	OutcomeExit      Outcome = "exit"      // another exit status
+	OutcomeSignal    Outcome = "signal"    // a signal that neither the engine nor a limit sent: its own, another process's inside, or from outside
+	OutcomeTimeout   Outcome = "timeout"   // the engine killed it at Limits.Wall, or at its context's deadline
+	OutcomeCPU       Outcome = "cpu"       // the kernel killed it at Limits.CPUTime, or the engine for what its descendants used
+	OutcomeOOM       Outcome = "oom"       // it, or what descends from it, was killed at Limits.Memory
+	OutcomeOOMHost   Outcome = "oom-host"  // the kernel killed it because the machine, or a cgroup around the sandbox, had no memory left
+	OutcomePids      Outcome = "pids"      // another exit status or a signal, after forks were refused at Limits.Pids; or the watchdog killed it
+	OutcomeDisk      Outcome = "disk"      // the watchdog killed it for what was written to its workspace, Limits.Workspace
+	OutcomeOutput    Outcome = "output"    // the engine killed it after Limits.Discard
+	OutcomeToolCalls Outcome = "toolcalls" // another exit status, after more than Limits.ToolCalls calls were refused
+	OutcomeCanceled  Outcome = "canceled"  // the engine killed it when its context was canceled
+	OutcomeLost      Outcome = "lost"      // its sandbox ended while it ran
+)
+
+// Outcomes lists all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeOK, OutcomeExit, OutcomeSignal, OutcomeTimeout, OutcomeCPU, OutcomeOOM, OutcomeOOMHost, OutcomePids,
+		OutcomeDisk, OutcomeOutput, OutcomeToolCalls, OutcomeCanceled, OutcomeLost}
 }
 
-// judge attributes the end of a command to what is known to have caused it. used
-// is what the sandbox has used and run into meanwhile.
-func (r *Result) judge(status syscall.WaitStatus, c *Cmd, used reading) {
-	r.ExitCode = status.ExitStatus()
-	if status.Signaled() {
-		r.Signal = status.Signal()
+// endError is the cause of a context that was ended for a reason of the engine's.
+type endError struct{ why Outcome }
+
+func (e *endError) Error() string { return "ended: " + string(e.why) }
+
+// endOf is the outcome when a context ends.
+func endOf(ctx context.Context) Outcome {
+	var end *endError
+	if errors.As(context.Cause(ctx), &end) {
+		return end.why
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return OutcomeTimeout
+	}
+	return OutcomeCanceled
+}
+
+// The signals of the kernel's for resource limits, the same on all systems here.
+const (
+	sigXCPU = syscall.Signal(24)
+	sigXFSZ = syscall.Signal(25)
+)
+
+// judge attributes the end of a command to what is known to have caused it. cause
+// is why the engine killed it, or ""; ending is whether its sandbox was ending.
+func (r *Result) judge(e box.Exit, cause Outcome, ending bool, cpuLimit time.Duration) {
+	r.ExitCode = e.Status.ExitStatus()
+	if e.Status.Signaled() {
+		r.Signal = e.Status.Signal()
 		r.ExitCode = 128 + int(r.Signal)
 	}
-	cause := c.cause.Load()
+	used := e.Used
 	killed := r.Signal == syscall.SIGKILL
 	failed := r.Signal != 0 || r.ExitCode != 0
 	switch {
-	case killed && cause != nil:
-		r.Outcome = *cause
-	case used.by == byCgroup && used.oom > 0 && used.oomKill > 0:
+	case killed && cause != "":
+		r.Outcome = cause
+	case used.By == box.ByCgroup && used.OOM > 0 && used.OOMKill > 0:
 		// Whichever process the kernel took, all of the sandbox's are killed then;
 		// a parent may have exited before that.
-		r.Outcome = OOM
-	case failed && used.oomKill > 0 && !used.ownOOM:
-		r.Outcome = OOMHost
-	case killed && (used.oomKill > 0 || used.swept > 0):
-		r.Outcome = OOM // that of others, just before it started
-	case killed && (c.sandbox.ending() || c.sandbox.box.dying()):
-		r.Outcome = Lost
-	case r.usedUp(c.sandbox.plan.limits.CPUTime):
-		r.Outcome = CPU
-	case c.end.hostOOM:
-		r.Outcome = OOMHost
-	case failed && used.forkFail > 0:
-		r.Outcome = Pids
+		r.Outcome = OutcomeOOM
+	case failed && used.OOMKill > 0 && !used.OwnOOM:
+		r.Outcome = OutcomeOOMHost
+	case killed && (used.OOMKill > 0 || used.Swept > 0):
+		r.Outcome = OutcomeOOM // that of others, just before it started
+	case killed && (ending || e.Ending):
+		r.Outcome = OutcomeLost
+	case r.usedUp(cpuLimit):
+		r.Outcome = OutcomeCPU
+	case killed && e.HostOOM:
+		r.Outcome = OutcomeOOMHost
+	case failed && used.ForkFail > 0:
+		r.Outcome = OutcomePids
 	case r.Signal != 0:
-		r.Outcome = Signaled
+		r.Outcome = OutcomeSignal
 	case r.ExitCode != 0:
-		r.Outcome = Exit
+		r.Outcome = OutcomeExit
 	default:
-		r.Outcome = OK
+		r.Outcome = OutcomeOK
 	}
 }
 
-// usedUp tells whether the kernel ended the command at its limit of CPU time:
+// usedUp reports whether the kernel ended the command at its limit of CPU time:
 // by SIGXCPU, or by SIGKILL a second later. The kernel acts on what it counts by
 // ticks, and reports what it measures, which on a busy machine has been seen to
 // be a fifth less.
 func (r *Result) usedUp(limit time.Duration) bool {
-	if limit == Unlimited {
+	if limit == UnlimitedTime {
 		return false
 	}
 	used := r.Usage.User + r.Usage.System
@@ -71,21 +114,4 @@ func (r *Result) usedUp(limit time.Duration) bool {
 		return used >= (limit+time.Second)/4*3
 	}
 	return false
-}
-
-// OutcomeError is a command that did not end OK, where an error is wanted.
-type OutcomeError struct {
-	Name   string
-	Result *Result
-}
-
-func (e *OutcomeError) Error() string {
-	s := e.Name + ": " + string(e.Result.Outcome)
-	switch e.Result.Outcome {
-	case Exit:
-		s = e.Name + ": exit status " + strconv.Itoa(e.Result.ExitCode)
-	case Signaled:
-		s = e.Name + ": " + e.Result.Signal.String()
-	}
-	return s
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // treeOf is a Host with these files: directories end in a slash, links have
-// "-> " and where they lead, ghosts are "ghost", and the rest is the file's
+// "-> " and where they lead, placeholders are "placeholder", and the rest is the file's
 // content.
 func treeOf(files map[string]string) Host {
 	h := machineOf(Host{UID: 1234}, nil)
@@ -25,7 +25,7 @@ func treeOf(files map[string]string) Host {
 		switch v, ok := files[p]; {
 		case strings.HasPrefix(v, "-> "):
 			src.Path = path.Join(path.Dir(p), v[3:])
-		case v == "ghost":
+		case v == "placeholder":
 			src.Mode = 0o1444
 		case v == "another's":
 			src.UID, src.Dir = 5, true
@@ -40,7 +40,7 @@ func treeOf(files map[string]string) Host {
 	}
 	h.ReadFile = func(p string) ([]byte, error) {
 		if v, ok := files[p]; ok {
-			if v == "ghost" {
+			if v == "placeholder" {
 				v = "."
 			}
 			return []byte(v + "\n"), nil
@@ -54,7 +54,7 @@ func treeOf(files map[string]string) Host {
 // names in short.
 func protection(p *Plan) (lines []string) {
 	for line := range strings.Lines(p.String()) {
-		for _, prefix := range []string{"bind     /w", "bind     /main", "ghost ", "note "} {
+		for _, prefix := range []string{"bind     /w", "bind     /main", "placeholder ", "note "} {
 			if strings.HasPrefix(line, prefix) {
 				line, _, _ = strings.Cut(strings.TrimSpace(line), " from ")
 				f := strings.Fields(line)
@@ -62,7 +62,7 @@ func protection(p *Plan) (lines []string) {
 				if f[0] == "bind" && strings.Contains(p.String(), line+" from "+f[1]+" (ro)") {
 					access = " ro"
 				}
-				if f[0] == "ghost" || f[0] == "bind" {
+				if f[0] == "placeholder" || f[0] == "bind" {
 					f = f[:2]
 				}
 				lines = append(lines, strings.Join(f, " ")+access)
@@ -74,7 +74,7 @@ func protection(p *Plan) (lines []string) {
 
 func TestProtect(t *testing.T) {
 	repo := map[string]string{
-		"/w/": "", "/w/.git/": "", "/w/.git/hooks/": "", "/w/.git/config": "", "/w/.git/commondir": "ghost", "/w/.github/": "", "/w/.github/workflows/": "",
+		"/w/": "", "/w/.git/": "", "/w/.git/hooks/": "", "/w/.git/config": "", "/w/.git/commondir": "placeholder", "/w/.github/": "", "/w/.github/workflows/": "",
 	}
 	linked := map[string]string{
 		"/w/": "", "/w/.git": "gitdir: /main/.git/worktrees/w",
@@ -99,29 +99,29 @@ func TestProtect(t *testing.T) {
 		not   []string
 	}{
 		{"nothing there", map[string]string{"/w/": ""}, nil,
-			[]string{"bind /w", "ghost /w/.git", "ghost /w/.vscode", "ghost /w/.github"}, []string{"ghost /w/.bashrc", "ghost /w/.git/hooks", "ghost /w/Jenkinsfile"}},
+			[]string{"bind /w", "placeholder /w/.git", "placeholder /w/.vscode", "placeholder /w/.github"}, []string{"placeholder /w/.bashrc", "placeholder /w/.git/hooks", "placeholder /w/Jenkinsfile"}},
 		{"a repository", repo, nil,
-			[]string{"bind /w/.git", "bind /w/.git/hooks ro", "bind /w/.git/config ro", "ghost /w/.git/commondir", "ghost /w/.git/modules", "bind /w/.github", "bind /w/.github/workflows ro", "ghost /w/.github/actions"},
-			[]string{"ghost /w/.git", "ghost /w/.github", "ghost /w/.git/worktrees"}},
+			[]string{"bind /w/.git", "bind /w/.git/hooks ro", "bind /w/.git/config ro", "placeholder /w/.git/commondir", "placeholder /w/.git/modules", "bind /w/.github", "bind /w/.github/workflows ro", "placeholder /w/.github/actions"},
+			[]string{"placeholder /w/.git", "placeholder /w/.github", "placeholder /w/.git/worktrees"}},
 		{"a part opened", repo, []string{".git/config", "/w/.github"},
-			[]string{"bind /w/.git/hooks ro"}, []string{"bind /w/.git/config ro", "bind /w/.github", "ghost /w/.github/actions"}},
+			[]string{"bind /w/.git/hooks ro"}, []string{"bind /w/.git/config ro", "bind /w/.github", "placeholder /w/.github/actions"}},
 		{"git opened", repo, []string{".git/"}, []string{"bind /w/.github/workflows ro"}, []string{"bind /w/.git", "bind /w/.git/hooks ro"}},
-		{"all opened", repo, []string{"."}, []string{"bind /w"}, []string{"bind /w/.git", "ghost /w/.vscode"}},
+		{"all opened", repo, []string{"."}, []string{"bind /w"}, []string{"bind /w/.git", "placeholder /w/.vscode"}},
 		{"a file for a directory", with(repo, "/w/.github/", "", "/w/.vscode", ""), nil, []string{"bind /w/.vscode ro"}, nil},
-		{"a file for a parent", map[string]string{"/w/": "", "/w/.github": "text"}, nil, []string{"bind /w/.github ro"}, []string{"ghost /w/.github/actions"}},
-		{"a home", map[string]string{"/w/": "", "/w/.profile": ""}, nil, []string{"bind /w/.profile ro", "ghost /w/.bashrc", "ghost /w/.gitconfig"}, nil},
-		{"in use", map[string]string{"/w/": "", "/w/Jenkinsfile": "", "/w/.husky/": ""}, nil, []string{"bind /w/Jenkinsfile ro", "bind /w/.husky ro"}, []string{"ghost /w/.drone.yml"}},
+		{"a file for a parent", map[string]string{"/w/": "", "/w/.github": "text"}, nil, []string{"bind /w/.github ro"}, []string{"placeholder /w/.github/actions"}},
+		{"a home", map[string]string{"/w/": "", "/w/.profile": ""}, nil, []string{"bind /w/.profile ro", "placeholder /w/.bashrc", "placeholder /w/.gitconfig"}, nil},
+		{"in use", map[string]string{"/w/": "", "/w/Jenkinsfile": "", "/w/.husky/": ""}, nil, []string{"bind /w/Jenkinsfile ro", "bind /w/.husky ro"}, []string{"placeholder /w/.drone.yml"}},
 		{"a linked worktree", linked, nil,
 			[]string{"bind /w/.git ro", "bind /main/.git", "bind /main/.git/hooks ro", "bind /main/.git/worktrees ro", "bind /main/.git/worktrees/w",
-				"bind /main/.git/worktrees/w/commondir ro", "ghost /main/.git/worktrees/w/config.worktree"}, nil},
-		{"a linked worktree, opened", linked, []string{".git"}, []string{"bind /main/.git"}, []string{"bind /w/.git ro", "bind /main/.git/hooks ro", "ghost /main/.git/modules"}},
+				"bind /main/.git/worktrees/w/commondir ro", "placeholder /main/.git/worktrees/w/config.worktree"}, nil},
+		{"a linked worktree, opened", linked, []string{".git"}, []string{"bind /main/.git"}, []string{"bind /w/.git ro", "bind /main/.git/hooks ro", "placeholder /main/.git/modules"}},
 		{"another's worktree", with(linked, "/main/.git/worktrees/w/gitdir", "/other/.git"), nil,
 			[]string{"bind /w/.git ro", "note /w/.git: leads to \"/main/.git/worktrees/w\", which does not lead back: git does not work inside"}, []string{"bind /main/.git"}},
 		{"another user's", with(linked, "/main/.git", "another's"), nil, []string{"bind /w/.git ro"}, []string{"bind /main/.git"}},
 		{"a worktree of elsewhere", with(linked, "/main/.git/worktrees/w/commondir", "../../.."), nil, []string{"bind /w/.git ro"}, []string{"bind /main", "bind /main/.git"}},
 		{"a worktree behind a link", with(linked, "/main/.git/worktrees/w", "-> /main/x"), nil, []string{"bind /w/.git ro"}, []string{"bind /main/.git"}},
 		{"a repository beside", map[string]string{"/w/": "", "/w/.git": "gitdir: ./a/.bare", "/w/a/": "", "/w/a/.bare/": "", "/w/a/.bare/hooks/": ""}, nil,
-			[]string{"bind /w/.git ro", "bind /w/a", "bind /w/a/.bare", "bind /w/a/.bare/hooks ro", "ghost /w/a/.bare/config"}, nil},
+			[]string{"bind /w/.git ro", "bind /w/a", "bind /w/a/.bare", "bind /w/a/.bare/hooks ro", "placeholder /w/a/.bare/config"}, nil},
 		{"a forged plan", map[string]string{"/w/": "", "/w/.git": "gitdir: /main/x\nbind     /w/.vscode \x1b[2J"}, nil, nil, []string{"bind /w/.vscode"}},
 		{"a submodule", map[string]string{"/w/": "", "/w/.git": "gitdir: /main/.git", "/main/.git/": ""}, nil,
 			[]string{"bind /w/.git ro"}, []string{"bind /main/.git"}},
@@ -161,7 +161,7 @@ func TestProtectRefuses(t *testing.T) {
 		{"a repository beside, behind a link", ".vscode", map[string]string{"/w/.git": "gitdir: bare", "/w/bare": "-> x"}, "leads to \"/w/bare\", which is no directory"},
 		{"a repository beside, missing", ".vscode", map[string]string{"/w/.git": "gitdir: bare"}, "leads to \"/w/bare\", which is no directory"},
 		{"a worktree in itself", ".vscode", map[string]string{"/w/.git": "gitdir: b/worktrees/w", "/w/b/": "", "/w/b/worktrees/": "", "/w/b/worktrees/w/": "", "/w/b/worktrees/w/commondir": "../.."}, "which does not lead back"},
-		{"settings elsewhere", ".vscode", map[string]string{"/w/.git/": "", "/w/.git/commondir": "../x"}, "commondir has git look elsewhere"},
+		{"settings elsewhere", ".vscode", map[string]string{"/w/.git/": "", "/w/.git/commondir": "../x"}, "commondir sends git elsewhere"},
 		{"all, by mistake", "", nil, "an empty path"},
 		{"beneath one", ".vscode/x", nil, ".vscode is protected as a whole"},
 		{"nothing", "src", nil, "not protected; what is: .git/hooks .git/config "},
@@ -196,32 +196,12 @@ func TestMountsWinOverProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := protection(p)
-	for _, l := range []string{"bind /w/.git/hooks ro", "ghost /w/.vscode", "ghost /w/.github/workflows"} {
+	for _, l := range []string{"bind /w/.git/hooks ro", "placeholder /w/.vscode", "placeholder /w/.github/workflows"} {
 		if slices.Contains(got, l) {
 			t.Errorf("%q", l)
 		}
 	}
-	if !slices.Contains(got, "ghost /w/.git/modules") {
+	if !slices.Contains(got, "placeholder /w/.git/modules") {
 		t.Errorf("%v", got)
-	}
-}
-
-// Each name is guarded once, for a reason, and none lies beneath another.
-func TestGuardedNames(t *testing.T) {
-	names := guardedNames()
-	for i, n := range names {
-		for j, m := range names {
-			if i != j && rootfs.Within(n, m) {
-				t.Errorf("%s and %s", n, m)
-			}
-		}
-		if path.Clean(n) != n || path.IsAbs(n) {
-			t.Errorf("%s", n)
-		}
-	}
-	for _, g := range guarded {
-		if g.why == "" {
-			t.Errorf("%v: no reason", g.names)
-		}
 	}
 }

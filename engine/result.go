@@ -8,69 +8,59 @@ import (
 	"github.com/tegmen-dev/tegmen/broker"
 )
 
-// Result is what became of a command.
+// Result is what became of a command. The zero value is none.
 type Result struct {
 	Outcome  Outcome
-	ExitCode int            // 0 to 255; 128 + Signal when a signal ended it
-	Signal   syscall.Signal // 0 when it exited
-	Stdout   []byte         // what the command wrote, where Cmd.Stdout is nil
-	Stderr   []byte
-	// Truncated streams had more than Limits.Output bytes; the rest was read
-	// and dropped.
-	TruncatedStdout, TruncatedStderr bool
-	// Detached is set when processes that the command left behind still held
-	// its output when it had ended, so more may have been written.
-	Detached bool
-	// Run is the id of the run, where the command had tools, and ToolCalls are
-	// the calls that it asked for, the first 10,000 in the order in which they were over; refused
-	// ones, too, of which it has 1,000. Arguments and values are kept up to Limits.Frame
-	// bytes in total, and errors up to 4 KiB each. Tools is what they came to, by full name.
-	Run       string
-	ToolCalls []broker.Record
-	Tools     map[string]broker.ToolUsage
-	// Value is what the code returned, as JSON, also when it did not end after
-	// that; nil when it returned nothing. Error is the exception that ended it.
-	Value json.RawMessage
-	Error *broker.CodeError
-
-	Usage Usage
-	// Events are the limits that were reached, also by a command that went on
-	// after that. What RLIMIT_AS, RLIMIT_NOFILE and RLIMIT_FSIZE refuse without
-	// ending the command is not among them: the kernel tells nobody. Nor is what a
-	// tmpfs refused where there is room again at the end, or, without a cgroup, forks
-	// that were refused for less than the quarter of a second between two looks.
-	// With a cgroup, "memory" is also an event when pages of files had to go; what
-	// was killed for that stands in its Detail.
-	Events  []Event
-	Started time.Time
-	Timing  Timing
-	Level   Level     // as in the Plan
-	Dropped []Dropped // as in the Plan
+	ExitCode int            // 0 to 255; 128 + Signal if a signal ended it
+	Signal   syscall.Signal // 0 if it exited
+	Stdout   []byte         // what the command wrote, if Cmd.Stdout is nil; see Truncated
+	Stderr   []byte         // likewise
+	Streams  Streams
+	Code     CodeResult // of a command with tools
+	Usage    Usage
+	// Events are the limits that were reached, even by a command that went on after
+	// that. They do not include what RLIMIT_AS, RLIMIT_NOFILE and RLIMIT_FSIZE refuse
+	// without ending the command, since the kernel tells nobody; what a tmpfs refused
+	// if there is room again at the end; and, without a cgroup, forks that were
+	// refused for less than the quarter of a second between two looks. With a cgroup,
+	// "memory" is also an event if pages of files had to go; its Detail says what was
+	// killed.
+	Events []Event
 	// Refused lists the system calls that the command and its descendants were
 	// refused until its end, with Seccomp.Audit; sorted by name.
 	Refused []Refusal
+	Start   StartInfo
 }
 
-// Outcome is how a command ended. It rests on evidence: what the engine did
-// and what the kernel reports, never on the exit status alone.
-type Outcome string
+// Streams says what is missing from a Result's Stdout and Stderr.
+type Streams struct {
+	// Truncated streams had more than Limits.Output bytes; the rest was read and
+	// dropped.
+	TruncatedStdout, TruncatedStderr bool
+	// Detached is set if processes that the command left behind still held its
+	// output when it had ended, so more may have been written.
+	Detached bool
+}
 
-// The outcomes of a command.
-const (
-	OK        Outcome = "ok"        // exit status 0
-	Exit      Outcome = "exit"      // another exit status
-	Signaled  Outcome = "signal"    // a signal that neither the engine nor a limit has sent: its own, another process's inside, or from outside
-	Timeout   Outcome = "timeout"   // the engine killed it at Limits.Wall, or at its context's deadline
-	CPU       Outcome = "cpu"       // the kernel killed it at Limits.CPUTime, or the engine for what its descendants used
-	OOM       Outcome = "oom"       // it, or what descends from it, was killed at Limits.Memory
-	OOMHost   Outcome = "oom-host"  // the kernel killed it because the machine, or a cgroup around the sandbox, had no memory left
-	Pids      Outcome = "pids"      // another exit status or a signal, after forks were refused at Limits.Pids; or the watchdog killed it
-	Disk      Outcome = "disk"      // the watchdog killed it for what was written to its workspace, Limits.Workspace
-	Output    Outcome = "output"    // the engine killed it after Limits.Discard
-	ToolCalls Outcome = "toolcalls" // another exit status, after it was refused more than Limits.ToolCalls
-	Canceled  Outcome = "canceled"  // the engine killed it when its context was canceled
-	Lost      Outcome = "lost"      // its sandbox ended while it ran
-)
+// CodeResult is what a command with tools returned, and what it asked for.
+type CodeResult struct {
+	Run   string            // the id of the run; "" without tools
+	Value json.RawMessage   // what the code returned, even if it did not end after that; nil: nothing
+	Error *broker.CodeError // the exception that ended it; nil: none
+	// ToolCalls are the calls that the command asked for, in the order in which they
+	// ended: the first 10,000, and 1,000 of those that were refused. Arguments and
+	// values are kept up to Limits.Frame bytes in total, and errors up to 4 KiB each.
+	ToolCalls []broker.Record
+	Tools     map[string]broker.ToolUsage // all calls, summed up by the tool's full name
+}
+
+// StartInfo says how a command was started.
+type StartInfo struct {
+	At      time.Time
+	Timing  Timing
+	Level   Level     // as in the Plan
+	Dropped []Dropped // as in the Plan
+}
 
 // Timing says where the time of a start went, from the cycle counter that
 // each system call of the set-up is stamped with.
@@ -82,8 +72,26 @@ type Timing struct {
 	Total      time.Duration // all of it, with the engine's own part
 }
 
-// Dropped is a protection that was given up, as Spec.Degrade allows.
-type Dropped struct {
-	Protection Protection
-	Reason     string
+// Err is nil if the command ended with OutcomeOK, and an *OutcomeError otherwise;
+// for code that an exception ended it is that, a *broker.CodeError.
+func (r *Result) Err() error {
+	switch {
+	case r.Code.Error != nil:
+		return r.Code.Error
+	case r.Outcome != OutcomeOK:
+		return &OutcomeError{Name: "command", Result: r}
+	}
+	return nil
+}
+
+// Decode stores the value that the code returned in v, as json.Unmarshal does. Its
+// error is Err if the code failed, and ErrInvalid if it returned nothing.
+func (r *Result) Decode(v any) error {
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if r.Code.Value == nil {
+		return invalid("the code returned no value")
+	}
+	return json.Unmarshal(r.Code.Value, v)
 }

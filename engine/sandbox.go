@@ -3,40 +3,56 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
 // A Sandbox is a set of namespaces with their own process tree and files, in
 // which any number of commands run, one after another or at once. Its methods
 // may be called concurrently.
 type Sandbox struct {
-	engine *Engine
-	plan   *Plan
-	box    box
-	done   chan struct{} // closed when nothing is left of it
-	err    error         // why waiting for it failed; read after done
+	engine  *Engine
+	plan    *Plan
+	box     box.Box
+	timing  box.Timing
+	textDir string        // in which commands have text files; "": texts are descriptors
+	layers  *box.Layers   // of an overlay
+	done    chan struct{} // closed when nothing is left of it
+	err     error         // why waiting for it failed; read after done
 
 	mu        sync.Mutex
 	closing   bool
 	ended     bool // nothing is left of it
 	discarded bool // by Discard
-	running   map[*Cmd]struct{}
-	added     atomic.Int64  // bytes to the workspace, when that was too much
-	last      *reading      // what it has used, while there is no process to use more
-	guarded   bool          // guard has been started
-	runs      atomic.Int64  // names directories
-	wake      chan struct{} // for the watchdog: a command has started
+	running   map[*run]struct{}
+	watched   bool         // limits are being watched
+	added     atomic.Int64 // bytes to the workspace, when that was too much
+	runs      atomic.Int64 // names directories
 
 	commands sync.RWMutex // held for reading by each command, for writing by Commit
-	reading  sync.RWMutex // held for reading by who reads layers, for writing by who closes them
+	reading  sync.RWMutex // held for reading while layers are read, for writing while they are closed
 }
 
-// Plan is what the sandbox was made from.
+func newSandbox(e *Engine, p *Plan, started *box.Started) *Sandbox {
+	s := &Sandbox{
+		engine: e, plan: p.in(started.Private), box: started.Box, timing: started.Timing, layers: started.Layers,
+		done: make(chan struct{}), running: make(map[*run]struct{}),
+	}
+	if started.TextFiles {
+		s.textDir = started.Private
+	}
+	return s
+}
+
+// Plan returns what the sandbox was made from.
 func (s *Sandbox) Plan() *Plan { return s.plan }
 
 // Timing says where the time of its start went.
-func (s *Sandbox) Timing() Timing { return s.box.timing() }
+func (s *Sandbox) Timing() Timing { return Timing(s.timing) }
 
 // Done is closed when nothing is left of the sandbox: it was closed, a command
 // reached its limit without Spec.Keep, or someone else killed it.
@@ -51,7 +67,7 @@ func (s *Sandbox) Command(name string, args ...string) *Cmd {
 // CommandContext is Command, with a context that kills the command, or the
 // sandbox without Spec.Keep, when it is done.
 func (s *Sandbox) CommandContext(ctx context.Context, name string, args ...string) *Cmd {
-	return &Cmd{Name: name, Args: args, sandbox: s, ctx: ctx}
+	return &Cmd{Path: name, Args: append([]string{name}, args...), sandbox: s, ctx: ctx}
 }
 
 // Close kills everything in the sandbox and returns when it is gone. It is
@@ -66,24 +82,19 @@ func (s *Sandbox) kill() {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	s.box.kill()
+	s.box.Kill()
 }
 
-// ending tells whether the sandbox has been told to end, or has ended.
+// ending reports whether the sandbox has been told to end, or has ended.
 func (s *Sandbox) ending() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closing
+	return s.closing || s.ended
 }
 
-// watch reaps the sandbox when it ends, for whatever reason.
-func (s *Sandbox) watch() {
-	s.err = s.box.wait()
+// reap waits for the sandbox's end, for whatever reason.
+func (s *Sandbox) reap() {
+	s.err = fromBox(s.box.Wait())
 	s.mu.Lock()
 	s.ended = true
 	drop := s.discarded
@@ -93,4 +104,36 @@ func (s *Sandbox) watch() {
 	}
 	s.engine.forget(s)
 	close(s.done)
+}
+
+// admit counts a run in. With the first one, limits begin to be watched.
+func (s *Sandbox) admit(r *run) error {
+	if !s.engine.starting.Begin() {
+		return ErrClosed
+	}
+	s.mu.Lock()
+	first := !s.watched
+	s.watched = true
+	s.running[r] = struct{}{}
+	s.mu.Unlock()
+	if first {
+		s.watch()
+	}
+	return nil
+}
+
+// dismiss counts it out.
+func (s *Sandbox) dismiss(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, r)
+}
+
+// newTextDir names a directory for the texts of one command; "" if they are
+// descriptors.
+func (s *Sandbox) newTextDir() string {
+	if s.textDir == "" {
+		return ""
+	}
+	return filepath.Join(s.textDir, fmt.Sprintf("run-%d", s.runs.Add(1)))
 }

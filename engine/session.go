@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,23 +14,23 @@ import (
 	"time"
 
 	"github.com/tegmen-dev/tegmen/broker"
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/handoff"
 	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
 // Session is an interpreter in a sandbox that lives on from run to run, and with
-// it its variables, modules and open files. It starts with the first Run. When a
-// run reaches its wall clock limit, is canceled or ends the interpreter, the
-// session is over, and further runs are ErrClosed. A run that is refused, for
-// its code or its tools, changes nothing. Its methods may be called concurrently;
-// runs take turns.
+// it its variables, modules and open files. It starts with the first RunCode. If a run
+// reaches its wall clock limit, is canceled or ends the interpreter, the session is
+// over, and further runs are ErrClosed. A run that is refused, for its code or its
+// tools, changes nothing. Its methods may be called concurrently; runs take turns.
 type Session struct {
-	Env []string // "NAME=value", added to the sandbox's environment; set before the first Run
-
 	box      *Sandbox
 	language string
+	extraEnv []string
 
-	turn     chan struct{} // holds one: who runs or ends
-	out, err tap           // of who has the turn
+	turn     chan struct{} // holds one while a run, or the end, is under way
+	out, err tap           // of the run whose turn it is
 
 	mu       sync.Mutex
 	cmd      *Cmd   // the interpreter; nil: not started
@@ -38,19 +39,21 @@ type Session struct {
 	ended    Outcome // of the run that was its last; "": none was
 }
 
-// Session returns a session for code in "python" or "node". The caller closes
-// it, or the sandbox.
-func (s *Sandbox) Session(language string) *Session {
-	return &Session{box: s, language: language, turn: make(chan struct{}, 1)}
+// Session returns a session for code in "python" or "node", whose interpreter has
+// extraEnv, "NAME=value", added to the sandbox's environment. The caller closes it,
+// or the sandbox.
+func (s *Sandbox) Session(language string, extraEnv ...string) *Session {
+	return &Session{box: s, language: language, extraEnv: extraEnv, turn: make(chan struct{}, 1)}
 }
 
-// Run runs code in the session. Its Language may be left out; Env and Stdin are
-// ErrInvalid: the interpreter has been started with its own, and reads nothing.
-// The Result is as of Sandbox.Run, but for Usage, which has only Wall and what is
-// of the whole sandbox, and an exception gives ExitCode 1, and exit(3) 3, although the interpreter lives
-// on. What threads of an earlier run write meanwhile is in it, too. A Writer that
-// blocks holds up Run no longer than a second or two, and ends the session.
-func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, error) {
+// RunCode runs code in the session. Its Language may be left out; ExtraEnv and Stdin
+// are ErrInvalid: the interpreter has its own environment, and reads nothing. The
+// Result is as of Sandbox.RunCode, except that Usage has only Wall and what is of
+// the whole sandbox, and that an exception gives ExitCode 1, and exit(3) 3, although
+// the interpreter lives on. It includes what threads of an earlier run write
+// meanwhile. A Writer that blocks holds up RunCode no longer than two seconds, and ends
+// the session.
+func (s *Session) RunCode(ctx context.Context, c Code, tools *broker.Set) (*Result, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -61,29 +64,29 @@ func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 	if err != nil {
 		return nil, err // and the session is as it was
 	}
-	begin, before := time.Now(), s.box.box.measure()
+	begin, before := time.Now(), s.box.box.Usage()
 	limit := int64(s.box.plan.limits.Output)
 	stdout, stderr := keep(&next.Stdout, limit), keep(&next.Stderr, limit)
 	out, errs := next.Stdout, next.Stderr
-	// From before it is told on: it may not read, nor even start.
-	stop := s.deadlines(ctx, next, orDefault(c.Wall, s.box.plan.limits.Wall))
-	run, err := s.begin(ctx, next)
+	// Before it is sent: a guest may not read, nor even start.
+	stop := s.deadlines(ctx, next, cmp.Or(c.Wall, s.box.plan.limits.Wall))
+	served, err := s.begin(ctx, next)
 	if err != nil {
 		stop()
 		return s.notBegun(err)
 	}
 	stopOut, stopErr := s.out.read(out), s.err.read(errs)
 	select {
-	case <-run.Done():
-	case <-s.cmd.ended:
+	case <-served.Done():
+	case <-s.cmd.run.reaped:
 	}
 	stop()
-	used := s.box.box.measure().since(before)
+	used := s.box.box.Usage().Since(before)
 	res := &Result{
-		Started: begin, Outcome: OK, Level: s.box.plan.Level, Dropped: slices.Clone(s.box.plan.Dropped),
-		Usage: use(time.Since(begin), rusage{}, used), Events: used.events(),
+		Start: s.box.startInfo(begin, box.Timing{}), Outcome: OutcomeOK,
+		Usage: use(time.Since(begin), box.Exit{Used: used}), Events: eventsOf(used),
 	}
-	answered := run.Answered()
+	answered := served.Answered()
 	if !answered {
 		res, err = s.over()
 	}
@@ -95,83 +98,65 @@ func (s *Session) Run(ctx context.Context, c Code, tools *broker.Set) (*Result, 
 		err = errors.Join(err, s.end())
 	}
 	if answered {
-		res.finishRun(run.End())
+		res.finishRun(reportOf(served.End()))
 	}
 	if res != nil {
-		stdout.into(&res.Stdout, &res.TruncatedStdout)
-		stderr.into(&res.Stderr, &res.TruncatedStderr)
+		stdout.into(&res.Stdout, &res.Streams.TruncatedStdout)
+		stderr.into(&res.Stderr, &res.Streams.TruncatedStderr)
 	}
 	return res, err
 }
 
 func (s *Session) failed(err error) error { return &Error{Op: "run code", Path: s.language, Err: err} }
 
-// finishRun is for a run after which the interpreter lives on.
-func (r *Result) finishRun(b wire.Report) {
-	r.fill(b)
-	if b.Error == nil {
+// finishRun completes the Result of a run after which the interpreter lives on.
+func (r *Result) finishRun(b report) {
+	r.Code = b.code
+	if b.code.Error == nil {
 		return
 	}
-	r.Outcome, r.ExitCode = Exit, 1
-	if n, err := strconv.Atoi(b.Error.Message); err == nil && b.Error.Type == "SystemExit" {
+	r.Outcome, r.ExitCode = OutcomeExit, 1
+	if n, err := strconv.Atoi(b.code.Error.Message); err == nil && b.code.Error.Type == "SystemExit" {
 		r.ExitCode = n & 0xff // as exit(3) has it
 	}
-	if b.Exceeded {
-		r.Outcome = ToolCalls
+	if b.exceeded {
+		r.Outcome = OutcomeToolCalls
 	}
 }
 
 // command is the code as the session would start with it.
 func (s *Session) command(ctx context.Context, c Code, tools *broker.Set) (*Cmd, error) {
-	if c.Language == "" {
-		c.Language = s.language
-	}
+	c.Language = cmp.Or(c.Language, s.language)
 	s.mu.Lock()
 	closed, ended := s.closed, s.ended
 	s.mu.Unlock()
 	switch {
 	case ended != "":
-		return nil, s.failed(fmt.Errorf("session %w: its interpreter ended with a run that came to %s; Sandbox.Session starts another", ErrClosed, ended))
+		return nil, s.failed(fmt.Errorf("session %w: its interpreter ended with a run whose outcome was %s; Sandbox.Session starts another", ErrClosed, ended))
 	case closed || s.box.ending():
 		return nil, s.failed(ErrClosed)
 	case !slices.ContainsFunc(languages(), func(l language) bool { return l.sessions && l.name == s.language }):
 		return nil, s.failed(&UnsupportedError{Feature: "sessions in " + s.language, Remedy: "python and node have them"})
 	case c.Language != s.language:
 		return nil, s.failed(invalid("language %q in a session of %s", c.Language, s.language))
-	case c.Stdin != nil || c.Env != nil:
+	case c.Stdin != nil || c.ExtraEnv != nil:
 		return nil, s.failed(invalid("standard input and environment are the session's"))
 	case ctx.Err() != nil:
 		return nil, s.failed(ctx.Err())
 	}
-	c.Env = s.Env
-	return s.box.code(ctx, c, tools, true)
-}
-
-// keep has output kept for the Result that has nowhere else to go.
-func keep(w *io.Writer, limit int64) *capture {
-	if *w != nil {
-		return nil
+	c.ExtraEnv = s.extraEnv
+	p, err := c.prepare(tools)
+	if err != nil {
+		return nil, err
 	}
-	c := &capture{limit: limit}
-	*w = c
-	return c
-}
-
-// into puts what was kept into a Result; nothing was by a nil capture.
-func (c *capture) into(b *[]byte, truncated *bool) {
-	if c != nil {
-		*b, *truncated = c.result()
-	}
+	return s.box.prepared(ctx, c, p, tools, true), nil
 }
 
 // begin gives the interpreter its next code, and starts it with the first.
 func (s *Session) begin(ctx context.Context, next *Cmd) (*wire.Run, error) {
 	if s.cmd != nil {
-		run, err := s.cmd.link.Start(ctx, next.Tools, next.job)
-		if err == nil {
-			s.cmd.served = run
-		}
-		return run, err
+		err := s.cmd.channel.serve(ctx, next.Tools, next.code.job)
+		return s.cmd.channel.run, err
 	}
 	var files [2]*os.File
 	var err error
@@ -182,7 +167,7 @@ func (s *Session) begin(ctx context.Context, next *Cmd) (*wire.Run, error) {
 		defer files[i].Close()
 	}
 	next.Stdout, next.Stderr = files[0], files[1]
-	next.toolCtx, next.Wall = ctx, Unlimited
+	next.code.toolContext, next.Wall = ctx, UnlimitedTime
 	err = next.Start()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,34 +176,26 @@ func (s *Session) begin(ctx context.Context, next *Cmd) (*wire.Run, error) {
 		return nil, err
 	}
 	s.cmd = next
-	return next.served, nil
+	return next.channel.run, nil
 }
 
-// deadlines end the interpreter when a run takes too long, or the session is
-// closed: there is no other way to be sure that it stops. They hold while it is
-// being started, too, which a guest can delay.
+// deadlines end the interpreter if a run takes too long, or the session is closed:
+// there is no other way to be sure that it stops. They hold while it is being
+// started as well, which a guest can delay.
 func (s *Session) deadlines(ctx context.Context, next *Cmd, wall time.Duration) (stop func()) {
-	kill := func(why Outcome) { s.cmd.kill(why) }
-	if s.cmd == nil {
-		life, end := context.WithCancel(context.Background())
-		next.ctx = life
-		kill = func(why Outcome) {
-			next.cause.CompareAndSwap(nil, &why)
-			end()
-		}
-		s.mu.Lock()
-		s.starting = func() { kill(Lost) }
-		if s.closed { // meanwhile
-			s.starting()
-		}
-		s.mu.Unlock()
+	if s.cmd != nil {
+		return killAfter(ctx, wall, s.cmd.run.kill)
 	}
-	cancel := context.AfterFunc(ctx, func() { kill(endOf(ctx)) })
-	if wall == Unlimited {
-		return func() { cancel() }
+	life, end := context.WithCancelCause(context.Background())
+	next.ctx = life
+	kill := func(why Outcome) { end(&endError{why}) }
+	s.mu.Lock()
+	s.starting = func() { kill(OutcomeLost) }
+	if s.closed { // meanwhile
+		s.starting()
 	}
-	t := time.AfterFunc(wall, func() { kill(Timeout) })
-	return func() { t.Stop(); cancel() }
+	s.mu.Unlock()
+	return killAfter(ctx, wall, kill)
 }
 
 // notBegun is for a run that the interpreter has not got.
@@ -229,13 +206,13 @@ func (s *Session) notBegun(err error) (*Result, error) {
 	case !errors.Is(err, broker.ErrClosed): // too long
 		return nil, s.failed(fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
-	late := s.cmd.cause.Load() != nil
+	late := s.cmd.run.why() != ""
 	res, werr := s.over()
 	werr = errors.Join(werr, s.out.close(), s.err.close())
 	if !late || res == nil {
 		return nil, errors.Join(s.failed(errors.Join(ErrClosed, err)), werr)
 	}
-	res.fill(wire.Report{}) // that was of the run before
+	res.Code = CodeResult{} // that was of the run before
 	return res, werr
 }
 
@@ -244,8 +221,8 @@ func (s *Session) over() (*Result, error) {
 	s.close()
 	s.leave()
 	res, err := s.cmd.Wait()
-	if why := s.cmd.cause.Load(); res != nil && why != nil && *why == Lost {
-		res.Outcome = Lost // by Close, to which it may have given way
+	if res != nil && s.cmd.run.why() == OutcomeLost {
+		res.Outcome = OutcomeLost // by Close, to which it may have given way
 	}
 	if res != nil {
 		s.mu.Lock()
@@ -261,10 +238,10 @@ func (s *Session) leave() {
 	t := time.NewTimer(s.cmd.waitDelay())
 	defer t.Stop()
 	select {
-	case <-s.cmd.ended:
+	case <-s.cmd.run.reaped:
 	case <-t.C:
 		_ = s.cmd.Signal(syscall.SIGKILL) // it may have ended
-		<-s.cmd.ended
+		<-s.cmd.run.reaped
 	}
 }
 
@@ -274,21 +251,21 @@ func (s *Session) close() {
 	s.closed = true
 }
 
-// end ends the interpreter, if there is one. It is called by who has the turn.
+// end ends the interpreter, if there is one. The caller has the turn.
 func (s *Session) end() error {
 	s.close()
 	var err error
 	if s.cmd != nil {
-		_ = s.cmd.link.Close() // a socket: nothing to lose
+		s.cmd.channel.close()
 		s.leave()
 		_, err = s.cmd.Wait()
 	}
 	return errors.Join(err, s.out.close(), s.err.close())
 }
 
-// Close ends the interpreter, and a run that is under way, which is Lost then.
-// Processes that code has started live on with the sandbox. It is safe to call
-// twice.
+// Close ends the interpreter, and a run that is under way, whose outcome is
+// OutcomeLost then. Processes that code has started live on with the sandbox. It is
+// safe to call twice.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -299,9 +276,8 @@ func (s *Session) Close() error {
 	}
 	s.mu.Unlock()
 	if cmd != nil {
-		lost := Lost
-		cmd.cause.CompareAndSwap(nil, &lost)
-		_ = cmd.link.Close() // whoever runs sees that
+		cmd.run.blame(OutcomeLost)
+		cmd.channel.close() // a run that is under way notices
 	}
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -315,7 +291,7 @@ func (s *Session) Close() error {
 type tap struct{ r *os.File }
 
 // errNotTaken is a Writer that blocks.
-var errNotTaken = errors.New("pass on output: it is not taken")
+var errNotTaken = errors.New("pass on output: the Writer blocks")
 
 // read copies to w, until the result is called: that returns when what had
 // been written by then has been copied, or a second later. Its error is that of
@@ -331,7 +307,7 @@ func (t *tap) read(w io.Writer) (stop func() error) {
 			w = io.Discard
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			drain(w, r)
+			handoff.Drain(w, r)
 		}
 	}()
 	return func() error {
@@ -343,7 +319,7 @@ func (t *tap) read(w io.Writer) (stop func() error) {
 		case <-patience.C:
 			return errNotTaken
 		}
-		_ = r.SetReadDeadline(time.Time{})
+		_ = r.SetReadDeadline(time.Time{}) // likewise
 		if to.err != nil {
 			return &Error{Op: "pass on output", Err: to.err}
 		}

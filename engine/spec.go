@@ -1,49 +1,50 @@
 package engine
 
 import (
+	"cmp"
+	"path/filepath"
 	"strconv"
 )
 
-// Spec says what a sandbox is to be. It is plain data: copy it, print it,
-// store it as JSON. The engine never writes into it. The zero Spec is the
-// tightest sandbox there is.
+// Spec says what a sandbox is to be. It is plain data: copy it, print it, store it
+// as JSON. The engine never writes into it. The zero Spec is the tightest sandbox
+// there is.
 type Spec struct {
 	Name     string   // a label for people, shown in the host's list of processes; may be empty
 	Hostname string   // inside; "" means "sandbox"
 	User     *User    // inside; nil means 1000:1000
 	FS       FS       // what files there are
-	Env      []string // "KEY=value" for every command, besides the defaults; see Cmd.Env
+	Env      []string // "NAME=value" for every command, added to the defaults; see Cmd.ExtraEnv
 	Limits   Limits   // what it may use up
 	Seccomp  Seccomp  // which system calls it may make
 	Seatbelt Seatbelt // on macOS
 
-	// Keep lets the sandbox live on when a command in it reaches its wall
-	// clock limit or is cancelled: only that command and what descends from it
-	// are killed; at the limit of memory it is all commands. Without it the
-	// sandbox ends.
+	// Keep lets the sandbox live on after a command in it reaches its wall clock
+	// limit or is cancelled: only that command and what descends from it are killed;
+	// at the limit of memory all commands are. Without it the sandbox ends.
 	Keep bool
 
-	// Degrade lists protections that may be missing where the machine cannot
-	// give them. What was lost stands in Plan.Dropped and in every Result. A
-	// protection that cannot be had and is not listed is an error.
+	// Degrade lists protections that may be missing if the machine cannot give them.
+	// Plan.Dropped and every Result list what was lost. A protection that cannot be
+	// had and is not listed is an error.
 	Degrade []Protection
 
-	// AllowNoIsolation lets commands run without any isolation where the machine
-	// has none that would do, for development: with the limits and the interfaces
-	// of a sandbox, and all that this user may do. It accepts LevelLandlock, too.
-	// Where there is isolation, it changes nothing.
+	// AllowNoIsolation lets commands run without any isolation if the machine has
+	// none that would do, for development: with the limits and the interfaces of a
+	// sandbox, and all that this user may do. It accepts LevelLandlock as well. Where
+	// there is isolation, it changes nothing.
 	AllowNoIsolation bool
 
-	// Require lists who has to enforce a limit, where a weaker enforcer will not
-	// do. Without it a limit to memory, for one, is the kernel's where a cgroup
-	// can be had, and elsewhere that of a watchdog, which acts after the fact.
+	// Require lists who must enforce a limit, where a weaker enforcer will not do.
+	// Without it the kernel limits memory, for one, if tegmen can create cgroups, and
+	// otherwise a watchdog does, which acts after the fact.
 	Require []Requirement
 }
 
 // Requirement demands an enforcer of a limit.
 type Requirement struct {
-	Limit    string // as in Plan.Limits: "memory"
-	Enforcer string // cgroup, rlimit, tmpfs, watchdog or engine
+	Limit    LimitName
+	Enforcer EnforcerKind
 }
 
 // User is who commands run as inside. On the host it is the user that the
@@ -52,22 +53,23 @@ type User struct {
 	UID, GID int // 0 is root inside, without any capability
 }
 
-// FS says what files a sandbox has.
+// FS says what files a sandbox has. Paths of the host may be relative to the
+// current directory.
 type FS struct {
-	// Root is a directory of the host with a root file system in it, used
+	// Root is a directory of the host that holds a root file system, used
 	// read-only. "" is a view of the host's own system directories.
 	Root string
-	// Overlay lets Root be written to; what is written is lost.
+	// Overlay makes Root writable; what is written is lost.
 	Overlay bool
 	// Mounts are made in this order, on top of the rest.
 	Mounts []Mount
-	// Workspace is a directory of the host that is writable inside, under its
-	// own absolute path, and that commands start in. "" is a private one.
+	// Workspace is a directory of the host that is writable inside, under its own
+	// absolute path, and that commands start in. "" is a private one.
 	//
-	// What the host's tools would later execute is read-only in it: hooks and
-	// settings of git, files that shells, editors, agents and package managers
-	// run. What of that does not exist cannot be made either; an empty
-	// directory stands in its place, on the host too, while the sandbox lives.
+	// What programs of the host would execute later is read-only in it: hooks and
+	// settings of git, files that shells, editors, agents and package managers run.
+	// Protected paths that do not exist cannot be created: while the sandbox lives an
+	// empty placeholder takes their place, on the host as well.
 	Workspace string
 	// WorkspaceMode says what becomes of what is written to the workspace; "" is
 	// WorkspaceDirect.
@@ -77,10 +79,9 @@ type FS struct {
 	// new directory there, until Sandbox.Discard, and nothing limits it. "" keeps it
 	// in memory, within Limits.Workspace.
 	Upper string
-	// AllowWrite are paths in the workspace, absolute or relative to it, that
-	// are not protected so: ".git/config", say, or ".git", or "." for all. With
-	// WorkspaceOverlay everything can be changed inside, and Commit refuses what is
-	// protected.
+	// AllowWrite are paths in the workspace, absolute or relative to it, that are not
+	// protected: ".git/config", say, or ".git", or "." for all. With WorkspaceOverlay
+	// everything can be changed inside, and Commit refuses what is protected.
 	AllowWrite []string
 }
 
@@ -91,14 +92,14 @@ type WorkspaceMode string
 const (
 	// WorkspaceDirect lets commands write to the directory itself.
 	WorkspaceDirect WorkspaceMode = "rw"
-	// WorkspaceOverlay lets them write to a layer above it: the directory stays as
-	// it is, and what would have changed is for Sandbox.Changes and Diff to tell, for
-	// Commit to apply and for Discard to drop. Mounts of the host in the directory are
-	// not seen. It takes Linux 5.11, and 6.6 without an Upper.
+	// WorkspaceOverlay lets them write to a layer above it. The directory stays as it
+	// is; Sandbox.Changes and Diff tell what would have changed, Commit applies it and
+	// Discard drops it. Mounts of the host in the directory are not seen. It needs
+	// Linux 5.11, and 6.6 without an Upper.
 	WorkspaceOverlay WorkspaceMode = "overlay"
 )
 
-// MountType is "bind" or "tmpfs".
+// MountType is "", "bind" or "tmpfs"; "" is MountBind.
 type MountType string
 
 // The types of a Mount.
@@ -110,11 +111,35 @@ const (
 // Mount is one mount of a Spec.
 type Mount struct {
 	Type     MountType
-	Source   string // bind: an absolute path of the host, which exists and is not "/"
+	Source   string // bind: a path of the host, which exists and is not "/"
 	Target   string // inside, absolute
 	ReadOnly bool   // bind: not writable
 	Size     Bytes  // tmpfs: 0 means Limits.Tmp
 	Mode     uint32 // tmpfs: permission bits, 0 means 01777
+}
+
+// normal is the Spec with the paths of the host made absolute and the types of
+// mounts filled in.
+func (s Spec) normal() Spec {
+	abs := func(p *string) {
+		if *p == "" || filepath.IsAbs(*p) {
+			return
+		}
+		if at, err := filepath.Abs(*p); err == nil { // without a current directory the relative path is refused
+			*p = at
+		}
+	}
+	s = s.clone()
+	for _, p := range []*string{&s.FS.Root, &s.FS.Workspace, &s.FS.Upper} {
+		abs(p)
+	}
+	for i := range s.FS.Mounts {
+		m := &s.FS.Mounts[i]
+		if m.Type = cmp.Or(m.Type, MountBind); m.Type == MountBind {
+			abs(&m.Source)
+		}
+	}
+	return s
 }
 
 // Bytes is a number of bytes.
@@ -150,13 +175,13 @@ const (
 	ProtectIO      Protection = "io"      // Limits.IO
 	ProtectSeccomp Protection = "seccomp" // the filter of system calls
 
-	// ProtectNamespaces accepts Landlock and a stricter filter instead, where
-	// namespaces are refused: in containers, and where AppArmor restricts them. It
-	// takes Linux 6.12. Plan.Dropped lists each thing that is weaker.
+	// ProtectNamespaces accepts Landlock and a stricter filter instead, if namespaces
+	// are refused: in containers, and where AppArmor restricts them. It needs Linux
+	// 6.12. Plan.Dropped lists each thing that is weaker.
 	ProtectNamespaces Protection = "namespaces"
 
-	// ProtectIsolation is all of it. It cannot be listed in Spec.Degrade, but
-	// stands in Plan.Dropped where Spec.AllowNoIsolation has been made use of.
+	// ProtectIsolation is all of it. It cannot be listed in Spec.Degrade, but stands
+	// in Plan.Dropped if Spec.AllowNoIsolation was made use of.
 	ProtectIsolation Protection = "isolation"
 )
 

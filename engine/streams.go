@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/handoff"
 )
 
 // streams are the standard streams of a command: what it gets, and the
@@ -28,9 +31,10 @@ type streams struct {
 }
 
 // open returns the files that become 0, 1 and 2.
-func (s *streams) open(c *Cmd, l Limits) ([]*os.File, error) {
+func (s *streams) open(c *Cmd) ([]*os.File, error) {
+	l := c.sandbox.plan.limits
 	kept := func() *capture {
-		return &capture{limit: int64(l.Output), discard: int64(l.Discard), over: func() { c.kill(Output) }}
+		return &capture{limit: int64(l.Output), discard: int64(l.Discard), over: func() { c.run.kill(OutcomeOutput) }}
 	}
 	s.sandbox = c.sandbox
 	out, err := c.Stdout, c.Stderr
@@ -63,8 +67,8 @@ func (s *streams) open(c *Cmd, l Limits) ([]*os.File, error) {
 	return []*os.File{stdin, stdout, stderr}, nil
 }
 
-// same tells whether both streams go to one place: through one pipe then, so
-// that order is kept and writes do not overlap.
+// same reports whether both streams go to one place: then they go through one
+// pipe, so that order is kept and writes do not overlap.
 func same(a, b io.Writer) bool {
 	defer func() { _ = recover() }() // comparing types that cannot be compared
 	return a != nil && a == b
@@ -75,7 +79,7 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 		return nil, nil
 	}
 	if f, ok := r.(*os.File); ok {
-		if as, err := passage(f); err != nil || as == asItIs {
+		if safe, err := handoff.Safe(f); err != nil || safe {
 			return f, err
 		}
 	}
@@ -93,60 +97,21 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 	return read, nil
 }
 
-// pipe makes one that belongs to the guest's user, who can open its own output
-// again then: /dev/stdout, /dev/stderr.
+// pipe makes a pipe that belongs to the guest's user, so that a guest can open its
+// own output again: /dev/stdout, /dev/stderr.
 func (s *Sandbox) pipe() (read, write *os.File, err error) {
 	read, write, err = os.Pipe()
 	if err == nil && s.engine.host.Become {
-		if err = write.Chown(s.plan.ids.hostUID, s.plan.ids.hostGID); err != nil {
+		if err = write.Chown(s.plan.config.IDs.HostUID, s.plan.config.IDs.HostGID); err != nil {
 			err = errors.Join(err, read.Close(), write.Close())
 		}
 	}
 	return read, write, err
 }
 
-// how a file gets to a guest as a standard stream.
-type how int
-
-const (
-	asItIs how = iota + 1
-	copied     // through a pipe
-)
-
-// passage decides. A guest can do more with a descriptor than read or write:
-// reopen it through /proc/self/fd with the access that its user has, change its
-// mode, or, from a directory, walk the whole host (the attack of
-// CVE-2024-21626). Only what gives nothing more is passed on as it is: pipes,
-// connected Unix stream sockets and the null device.
-func passage(f *os.File) (how, error) {
-	if f == nil {
-		return 0, invalid("a nil file as a standard stream")
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	switch mode := info.Mode(); {
-	case mode&os.ModeNamedPipe != 0, isNull(info), mode&os.ModeSocket != 0 && isUnixStream(f):
-		return asItIs, nil
-	case mode.IsDir():
-		return 0, invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox", f.Name())
-	case mode.IsRegular(), mode&(os.ModeCharDevice|os.ModeSocket) != 0:
-		return copied, nil
-	default:
-		return 0, invalid("standard stream %s is a %s: neither a file, a pipe, a socket nor a terminal", f.Name(), mode.Type())
-	}
-}
-
-// isNull compares with the null device, which has no content to protect.
-func isNull(info os.FileInfo) bool {
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(info, null)
-}
-
 func (s *streams) output(w io.Writer) (*os.File, error) {
 	if f, ok := w.(*os.File); ok {
-		if as, err := passage(f); err != nil || as == asItIs {
+		if safe, err := handoff.Safe(f); err != nil || safe {
 			return f, err
 		}
 	}
@@ -159,8 +124,8 @@ func (s *streams) output(w io.Writer) (*os.File, error) {
 	return write, nil
 }
 
-// read copies until the end, also when w fails: the command is never blocked
-// by what its reader does.
+// read copies until the end, even if w fails: the command is never blocked by what
+// its reader does.
 func (s *streams) read(from *os.File, w io.Writer) {
 	s.reads = append(s.reads, from)
 	s.reading.Add(1)
@@ -174,13 +139,13 @@ func (s *streams) read(from *os.File, w io.Writer) {
 				_, err = io.Copy(io.Discard, from)
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				drain(w, from)
+				handoff.Drain(w, from)
 			}
 		}()
 	})
 }
 
-// checked remembers why writing failed: io.Copy does not tell whose error it
+// checked remembers why writing failed: io.Copy does not say whose error it
 // returns.
 type checked struct {
 	w   io.Writer
@@ -212,27 +177,8 @@ func (s *streams) failure() error {
 	return s.err
 }
 
-// drain copies what is in a pipe now, without waiting for more. However late
-// its turn comes, nothing that the command wrote is lost.
-func drain(w io.Writer, from *os.File) {
-	conn, err := from.SyscallConn()
-	if err != nil || from.SetReadDeadline(time.Time{}) != nil {
-		return
-	}
-	buf := make([]byte, 64<<10)
-	for range 16 { // a pipe holds at most 1 MiB, by default
-		n := 0
-		if conn.Read(func(fd uintptr) bool { n, err = readFD(fd, buf); return true }) != nil || err != nil || n <= 0 {
-			return
-		}
-		if _, err := w.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
 func (s *streams) terminal(c *Cmd, out io.Writer) ([]*os.File, error) {
-	master, slave, err := c.sandbox.box.terminal(*c.TTY)
+	master, slave, err := c.sandbox.box.Terminal(box.WindowSize(*c.TTY))
 	if err != nil {
 		return nil, err
 	}
@@ -276,8 +222,8 @@ func (s *streams) closeOurs() {
 	s.ours = nil
 }
 
-// wait returns when all output has been read, or after the delay; the result
-// tells which.
+// wait returns when all output has been read, or after the delay; it reports
+// whether all has been read.
 func (s *streams) wait(delay time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
@@ -307,10 +253,10 @@ func (s *streams) wait(delay time.Duration) bool {
 
 func (s *streams) collect(r *Result) {
 	if s.stdout != nil {
-		r.Stdout, r.TruncatedStdout = s.stdout.result()
+		r.Stdout, r.Streams.TruncatedStdout = s.stdout.result()
 	}
 	if s.stderr != nil {
-		r.Stderr, r.TruncatedStderr = s.stderr.result()
+		r.Stderr, r.Streams.TruncatedStderr = s.stderr.result()
 	}
 }
 
@@ -351,4 +297,21 @@ func (c *capture) result() ([]byte, bool) {
 		}
 	}
 	return b, c.more
+}
+
+// keep captures output for the Result that has nowhere else to go; nil if it has.
+func keep(w *io.Writer, limit int64) *capture {
+	if *w != nil {
+		return nil
+	}
+	c := &capture{limit: limit}
+	*w = c
+	return c
+}
+
+// into puts what was kept into a Result; a nil capture kept nothing.
+func (c *capture) into(b *[]byte, truncated *bool) {
+	if c != nil {
+		*b, *truncated = c.result()
+	}
 }

@@ -4,129 +4,112 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
 // Usage is what a command has used. Wall, User, System and MaxRSS are of the
-// command and the descendants it waited for, as wait4(2) reports them. The rest
-// is of the whole sandbox while the command ran, with whatever else ran in it, as
-// By has counted; all 0 where By is "".
+// command and the descendants it waited for, as wait4(2) reports them. The rest is
+// of the whole sandbox while the command ran, with whatever else ran in it, as By
+// counted; all 0 if By is "".
 type Usage struct {
 	Wall         time.Duration // from start to end
 	User, System time.Duration // CPU time
-	MaxRSS       Bytes         // of the largest process; not less than this process had when it started the command, which begins in its memory
+	MaxRSS       Bytes         // of the largest process; at least what this process had when it started the command, which begins in its memory
 
-	By            string        // cgroup: the kernel has counted; watchdog: this process has looked from time to time
-	CPU           time.Duration // of all processes, also those nobody waited for
+	By            EnforcerKind  // ByCgroup: the kernel counted; ByWatchdog: this process looked from time to time
+	CPU           time.Duration // of all processes, even those nobody waited for
 	Memory        Bytes         // the most the sandbox has had at a time since its start; with a cgroup from Linux 5.19
 	Pids          int           // the most processes and threads at a time since its start; with a cgroup from Linux 6.11
 	Read, Written Bytes         // from and to block devices; only with a cgroup and Limits.IO
 }
 
 // Event is a limit that was reached while a command ran, by whatever ran in its
-// sandbox, also where the command went on and ended well.
+// sandbox, even if the command went on and ended well.
 type Event struct {
-	Limit  string // as in Plan.Limits: "memory"
+	Limit  LimitName
 	Count  int64  // how often, as far as is known; at least 1
 	Detail string // what was observed: "memory.events.local: oom 1, oom_kill 3"
 }
 
-// reading is what a sandbox has used from its start to a moment.
-type reading struct {
-	by            string
-	cpu           time.Duration
-	memory        Bytes // the most so far
-	pids          int   // the most so far
-	empty         bool  // there is no process, so nothing changes until a command starts
-	read, written Bytes
-
-	oom, oomKill int64 // memory could not be had; processes were killed for that
-	ownOOM       bool  // ever: a kill may be counted some time after what it is for
-	swept        int64 // all processes were killed for that
-	reclaimed    int64 // memory was at its limit
-	forkFail     int64
-	throttled    int64 // periods in which CPUs was used up
-	high         int64
-}
-
-// since is what has been used, and has happened, from an earlier moment on.
-func (r reading) since(b reading) reading {
-	r.cpu -= b.cpu
-	r.read, r.written = r.read-b.read, r.written-b.written
-	r.oom, r.oomKill, r.reclaimed, r.forkFail = r.oom-b.oom, r.oomKill-b.oomKill, r.reclaimed-b.reclaimed, r.forkFail-b.forkFail
-	r.swept -= b.swept
-	r.throttled, r.high = r.throttled-b.throttled, r.high-b.high
-	return r
-}
-
-// use is the time and memory of a command, from what wait4 reports and a reading.
-func use(wall time.Duration, u rusage, r reading) Usage {
-	return Usage{
-		Wall: wall, User: u.user, System: u.system, MaxRSS: u.maxRSS,
-		By: r.by, CPU: r.cpu, Memory: r.memory, Pids: r.pids, Read: r.read, Written: r.written,
+// use is the time and memory of a command.
+func use(wall time.Duration, e box.Exit) Usage {
+	u := Usage{
+		Wall: wall, User: e.User, System: e.System, MaxRSS: Bytes(e.MaxRSS),
+		CPU: e.Used.CPU, Memory: Bytes(e.Used.Memory), Pids: e.Used.Pids, Read: Bytes(e.Used.Read), Written: Bytes(e.Used.Written),
 	}
+	switch e.Used.By {
+	case box.ByCgroup:
+		u.By = ByCgroup
+	case box.ByWatchdog:
+		u.By = ByWatchdog
+	}
+	return u
 }
 
-// events lists what a reading tells of limits.
-func (r reading) events() (list []Event) {
-	add := func(limit string, count int64, detail string, args ...any) {
+// eventsOf lists what a sandbox's usage tells of limits.
+func eventsOf(u box.Usage) (list []Event) {
+	add := func(limit LimitName, count int64, detail string, args ...any) {
 		if count > 0 {
 			list = append(list, Event{limit, count, fmt.Sprintf(detail, args...)})
 		}
 	}
 	switch {
-	case r.by == byCgroup:
-		add("memory", max(r.oom, min(r.oomKill, 1), min(r.reclaimed, 1)), "memory.events.local: max %d, oom %d, oom_kill %d", r.reclaimed, r.oom, r.oomKill)
-		add("memoryhigh", r.high, "memory.events.local: high %d", r.high)
-		add("pids", r.forkFail, "pids.events: max %d", r.forkFail)
-		add("cpus", r.throttled, "cpu.stat: nr_throttled %d", r.throttled)
+	case u.By == box.ByCgroup:
+		add(LimitMemory, max(u.OOM, min(u.OOMKill, 1), min(u.Reclaimed, 1)), "memory.events.local: max %d, oom %d, oom_kill %d", u.Reclaimed, u.OOM, u.OOMKill)
+		add(LimitMemoryHigh, u.High, "memory.events.local: high %d", u.High)
+		add(LimitPids, u.ForkFail, "pids.events: max %d", u.ForkFail)
+		add(LimitCPUs, u.Throttled, "cpu.stat: nr_throttled %d", u.Throttled)
 	default:
-		add("memory", r.oom, "the watchdog saw more in use: %s", r.memory)
-		add("pids", r.forkFail, "the watchdog saw all in use: %d", r.pids)
+		add(LimitMemory, u.OOM, "the watchdog saw more in use: %s", Bytes(u.Memory))
+		add(LimitPids, u.ForkFail, "the watchdog saw all in use: %d", u.Pids)
 	}
 	return list
 }
 
-// limitEvents adds what the engine and the command's end tell.
-func (r *Result) limitEvents(c *Cmd, used reading) {
-	r.Events = append(r.Events, used.events()...)
-	add := func(limit, detail string) { r.Events = append(r.Events, Event{limit, 1, detail}) }
+// endEvents lists the limits that the end of a command tells of.
+func (r *Result) endEvents(e box.Exit, cause Outcome, cpuLimit time.Duration, overBudget string) {
+	r.Events = append(r.Events, eventsOf(e.Used)...)
+	add := func(limit LimitName, detail string) { r.Events = append(r.Events, Event{limit, 1, detail}) }
 	switch r.Outcome {
-	case Timeout:
-		add("wall", "the engine killed it after "+r.Usage.Wall.Round(time.Millisecond).String())
-	case Disk:
-		add("workspace", c.sandbox.overBudget())
-	case ToolCalls:
-		add("toolcalls", "a call was refused")
+	case OutcomeTimeout:
+		add(LimitWall, "the engine killed it after "+r.Usage.Wall.Round(time.Millisecond).String())
+	case OutcomeDisk:
+		add(LimitWorkspace, overBudget)
+	case OutcomeToolCalls:
+		add(LimitToolCalls, "a call was refused")
 	}
-	if r.Outcome == CPU || r.Usage.CPU >= c.sandbox.plan.limits.CPUTime {
+	if r.Outcome == OutcomeCPU || r.Usage.CPU >= cpuLimit {
 		by := ""
-		switch cause := c.cause.Load(); {
-		case cause != nil && *cause == CPU:
+		switch {
+		case cause == OutcomeCPU:
 			by = "the engine killed it: "
-		case r.Outcome == CPU:
+		case r.Outcome == OutcomeCPU:
 			by = "the kernel killed it: "
 		}
-		add("cputime", fmt.Sprintf("%sit used %s, and the sandbox %s", by, r.Usage.User+r.Usage.System, r.Usage.CPU))
+		add(LimitCPUTime, fmt.Sprintf("%sit used %s, and the sandbox %s", by, r.Usage.User+r.Usage.System, r.Usage.CPU))
 	}
 	if r.Signal == sigXFSZ {
-		add("filesize", "it was killed by SIGXFSZ")
+		add(LimitFileSize, "it was killed by SIGXFSZ")
 	}
 	var cut []string
-	for _, s := range []struct {
-		name string
-		cut  bool
-	}{{"stdout", r.TruncatedStdout}, {"stderr", r.TruncatedStderr}} {
-		if s.cut {
-			cut = append(cut, s.name)
-		}
+	if r.Streams.TruncatedStdout {
+		cut = append(cut, "stdout")
+	}
+	if r.Streams.TruncatedStderr {
+		cut = append(cut, "stderr")
 	}
 	if len(cut) > 0 {
-		add("output", "more was written to "+strings.Join(cut, " and ")+" than is kept")
+		add(LimitOutput, "more was written to "+strings.Join(cut, " and ")+" than is kept")
 	}
-	if r.Outcome == Output {
-		add("discard", "the engine killed it")
+	if r.Outcome == OutcomeOutput {
+		add(LimitDiscard, "the engine killed it")
 	}
-	for _, full := range c.sandbox.box.full() {
-		add(full.limit, full.detail)
+	for _, full := range e.Full {
+		if full.Files {
+			add(LimitTmpFiles, full.Path+" has no file left")
+		} else {
+			add(LimitTmp, full.Path+" is full")
+		}
 	}
 }

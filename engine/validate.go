@@ -6,48 +6,49 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/cgroup"
+	"github.com/tegmen-dev/tegmen/internal/protect"
 )
 
 // Validate reports every contradiction in the Spec, joined; each is an
-// ErrInvalid. It looks at nothing but the Spec: whether paths exist and
-// whether this machine can do it is for Compile to find out.
+// ErrInvalid. It looks at nothing but the Spec and the current directory, for
+// relative paths: Compile finds out whether paths exist and whether this machine
+// can do it.
 func (s Spec) Validate() error {
+	s = s.normal()
 	var errs []error
-	for _, check := range []func(Spec) error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire, checkSeccomp, checkSeatbelt, checkDegrade} {
-		errs = append(errs, check(s))
+	for _, check := range []func(Spec) []error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire,
+		checkSeccomp, checkSeatbelt, checkDegrade} {
+		errs = append(errs, check(s)...)
 	}
 	return errors.Join(errs...)
 }
 
-func checkNames(s Spec) error {
+func checkNames(s Spec) (errs []error) {
 	valid := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_'
 	}
 	bad := func(name string) bool {
 		return len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return !valid(r) })
 	}
-	var errs []error
 	if bad(s.Hostname) {
 		errs = append(errs, invalid("hostname %q: up to 64 letters, digits, '-', '.' and '_'", s.Hostname))
 	}
 	if bad(s.Name) {
 		errs = append(errs, invalid("name %q: up to 64 letters, digits, '-', '.' and '_'", s.Name))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
-func checkUser(s Spec) error {
+func checkUser(s Spec) []error {
 	if u := s.User; u != nil {
 		if u.UID < 0 || u.GID < 0 || int64(u.UID) >= 1<<32-1 || int64(u.GID) >= 1<<32-1 {
-			return invalid("user %d:%d: ids are from 0 to 4294967294", u.UID, u.GID)
+			return []error{invalid("user %d:%d: ids are from 0 to 4294967294", u.UID, u.GID)}
 		}
 	}
 	return nil
 }
 
-func checkFS(s Spec) error {
-	var errs []error
+func checkFS(s Spec) (errs []error) {
 	if s.FS.Root != "" {
 		errs = append(errs, hostPath("root", s.FS.Root))
 	} else if s.FS.Overlay {
@@ -60,11 +61,18 @@ func checkFS(s Spec) error {
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, checkOverlay(s), s.FS.checkAllowWrite())
+	errs = append(errs, checkOverlay(s)...)
+	if len(s.FS.AllowWrite) > 0 && s.FS.Workspace == "" {
+		errs = append(errs, invalid("allow write without a workspace: nothing else is protected"))
+	} else {
+		for _, err := range protect.CheckAllowWrite(s.FS.Workspace, s.FS.AllowWrite) {
+			errs = append(errs, invalidOnce(err))
+		}
+	}
 	for _, m := range s.FS.Mounts {
 		errs = append(errs, m.check())
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (m Mount) check() error {
@@ -88,8 +96,8 @@ func (m Mount) check() error {
 	return errors.Join(errs...)
 }
 
-// hostPath refuses what is no absolute path, and "/": a sandbox that sees the
-// whole host protects nothing.
+// hostPath refuses what is not a path, and "/": a sandbox that sees the whole host
+// protects nothing.
 func hostPath(what, p string) error {
 	switch {
 	case strings.ContainsRune(p, 0):
@@ -116,7 +124,7 @@ func target(what, p string) error {
 	return nil
 }
 
-func checkEnv(s Spec) error { return validEnv(s.Env) }
+func checkEnv(s Spec) []error { return []error{validEnv(s.Env)} }
 
 func validEnv(env []string) error {
 	for _, kv := range env {
@@ -127,74 +135,11 @@ func validEnv(env []string) error {
 	return nil
 }
 
-func checkLimits(s Spec) error {
-	l := s.Limits
-	var errs []error
-	for _, c := range []struct {
-		name string
-		bad  bool
-	}{
-		{"wall", l.Wall < 0}, {"cpu time", l.CPUTime < 0}, {"cpus", !(l.CPUs >= 0)}, {"memory", l.Memory < 0},
-		{"memory high", l.MemoryHigh < 0}, {"cpu weight", l.CPUWeight < 0}, {"discard", l.Discard < 0},
-		{"address space", l.AddressSpace < 0}, {"pids", l.Pids < 0}, {"files", l.Files < 0}, {"file size", l.FileSize < 0},
-		{"tmp", l.Tmp < 0}, {"tmp files", l.TmpFiles < 0}, {"workspace", l.Workspace < 0}, {"output", l.Output < 0},
-		{"tool calls", l.ToolCalls < 0}, {"tool calls at once", l.ToolCallsAtOnce < 0}, {"tool time", l.ToolTime < 0}, {"frame", l.Frame < 0},
-	} {
-		if c.bad {
-			errs = append(errs, invalid("limit %s: negative; 0 is the default, Unlimited is none", c.name))
-		}
-	}
-	if l.Files != 0 && l.Files < 4 {
-		errs = append(errs, invalid("limit files: %d is too few to start a program; at least 4", l.Files))
-	}
-	if l.CPUs > 0 && l.CPUs < cgroup.MinCPUs {
-		errs = append(errs, invalid("limit cpus: %v; at least %v", l.CPUs, cgroup.MinCPUs))
-	}
-	if l.CPUWeight > 10000 && l.CPUWeight != Unlimited {
-		errs = append(errs, invalid("limit cpu weight: %d; from 1 to 10000, 100 is what everyone has", l.CPUWeight))
-	}
-	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
-		errs = append(errs, invalid("limit cpu set: %q; want CPUs as 0-2,5", l.CPUSet))
-	}
-	for _, io := range l.IO {
-		if io.ReadBPS < 0 || io.WriteBPS < 0 || io.ReadIOPS < 0 || io.WriteIOPS < 0 {
-			errs = append(errs, invalid("limit io %s: negative; 0 is none", io.Device))
-		}
-		errs = append(errs, hostPath("limit io", io.Device))
-	}
-	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
-		errs = append(errs, invalid("limit frame: %s; from 4KiB to 1GiB", l.Frame))
-	}
-	return errors.Join(errs...)
-}
-
-func checkRequire(s Spec) error {
-	enforcers := []string{byCgroup, byRlimit, byTmpfs, byWatchdog, byEngine}
-	var errs []error
-	for _, r := range s.Require {
-		if !slices.Contains(enforcers, r.Enforcer) {
-			errs = append(errs, invalid("require %s=%s: the enforcers are %s", r.Limit, r.Enforcer, strings.Join(enforcers, ", ")))
-		}
-		if !slices.Contains(limitNames, r.Limit) {
-			errs = append(errs, invalid("require %s=%s: the limits are %s", r.Limit, r.Enforcer, strings.Join(limitNames, ", ")))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func checkDegrade(s Spec) error {
+func checkDegrade(s Spec) (errs []error) {
 	for _, p := range s.Degrade {
 		if !slices.Contains(Protections(), p) {
-			return invalid("degrade %q: not one of %s", p, strings.Join(names(Protections()), ", "))
+			errs = append(errs, invalid("degrade %q: not one of %s", p, list(Protections())))
 		}
 	}
-	return nil
-}
-
-func names[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = string(v)
-	}
-	return out
+	return errs
 }

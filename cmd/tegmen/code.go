@@ -64,7 +64,7 @@ func codeMain(args []string) (int, error) {
 		return 0, err
 	}
 	if o.code.value {
-		if err := line.printValue(res.Value); err != nil {
+		if err := line.printValue(res.Code.Value); err != nil {
 			return 0, err
 		}
 	}

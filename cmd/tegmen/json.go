@@ -92,14 +92,14 @@ type jsonRefused struct {
 func (o *options) printJSON(w io.Writer, r *engine.Result) error {
 	j := jsonResult{
 		Outcome: r.Outcome, ExitCode: r.ExitCode,
-		TruncatedStdout: r.TruncatedStdout, TruncatedStderr: r.TruncatedStderr,
+		TruncatedStdout: r.Streams.TruncatedStdout, TruncatedStderr: r.Streams.TruncatedStderr,
 		Usage: jsonUsage{
 			r.Usage.Wall.Seconds(), r.Usage.User.Seconds(), r.Usage.System.Seconds(), int64(r.Usage.MaxRSS),
-			r.Usage.By, r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids, int64(r.Usage.Read), int64(r.Usage.Written),
+			string(r.Usage.By), r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids, int64(r.Usage.Read), int64(r.Usage.Written),
 		},
-		Level:   r.Level,
-		Started: r.Started.UTC().Format("2006-01-02T15:04:05.000Z"),
-		Run:     r.Run, Value: r.Value, Error: r.Error, Tools: make(map[string]jsonTools),
+		Level:   r.Start.Level,
+		Started: r.Start.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Run:     r.Code.Run, Value: r.Code.Value, Error: r.Code.Error, Tools: make(map[string]jsonTools),
 	}
 	if r.Signal != 0 {
 		j.Signal = r.Signal.String()
@@ -107,18 +107,18 @@ func (o *options) printJSON(w io.Writer, r *engine.Result) error {
 	j.Stdout, j.StdoutBase64 = text(r.Stdout)
 	j.Stderr, j.StderrBase64 = text(r.Stderr)
 	for _, e := range r.Events {
-		j.Events = append(j.Events, jsonEvent(e))
+		j.Events = append(j.Events, jsonEvent{string(e.Limit), e.Count, e.Detail})
 	}
-	for _, d := range r.Dropped {
+	for _, d := range r.Start.Dropped {
 		j.Dropped = append(j.Dropped, jsonDropped(d))
 	}
 	for _, call := range r.Refused {
 		j.Refused = append(j.Refused, jsonRefused(call))
 	}
-	for _, c := range r.ToolCalls {
+	for _, c := range r.Code.ToolCalls {
 		j.ToolCalls = append(j.ToolCalls, jsonCallOf(c))
 	}
-	for name, u := range r.Tools {
+	for name, u := range r.Code.Tools {
 		j.Tools[name] = jsonTools{u.Calls, u.Failed, u.Time.Seconds()}
 	}
 	o.overlay.addTo(&j, o.commit)

@@ -91,7 +91,7 @@ func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.
 	if !o.commit {
 		return nil
 	}
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		fmt.Fprintln(os.Stderr, "tegmen: nothing was committed: the program did not exit with 0")
 		return nil
 	}

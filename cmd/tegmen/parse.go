@@ -161,7 +161,7 @@ func parseCPUs(v string) (float64, error) {
 // parseTime takes seconds, as timeout(1) does, or a Go duration.
 func parseTime(v string) (time.Duration, error) {
 	if v == "none" {
-		return engine.Unlimited, nil
+		return engine.UnlimitedTime, nil
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil {
@@ -193,7 +193,7 @@ func parseRequirement(v string) (engine.Requirement, error) {
 	if !ok {
 		return engine.Requirement{}, fmt.Errorf("use LIMIT=ENFORCER, such as memory=cgroup")
 	}
-	return engine.Requirement{Limit: limit, Enforcer: enforcer}, nil
+	return engine.Requirement{Limit: engine.LimitName(limit), Enforcer: engine.EnforcerKind(enforcer)}, nil
 }
 
 func parseUser(v string) (*engine.User, error) {

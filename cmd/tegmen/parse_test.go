@@ -56,7 +56,7 @@ func TestParseNumbers(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]time.Duration{
-		"10": 10 * time.Second, "0.5": time.Second / 2, "1m30s": 90 * time.Second, "none": engine.Unlimited,
+		"10": 10 * time.Second, "0.5": time.Second / 2, "1m30s": 90 * time.Second, "none": engine.UnlimitedTime,
 		"0": 0, "-1": 0, "": 0, "soon": 0, "1e400": 0,
 	} {
 		if got, err := parseTime(in); got != want || (err == nil) != (want != 0) {

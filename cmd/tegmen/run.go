@@ -190,8 +190,8 @@ func (o *options) report(res *engine.Result) (int, error) {
 			return 0, err
 		}
 	}
-	for _, d := range res.Dropped {
-		if o.accepted(res.Level, d.Protection) {
+	for _, d := range res.Start.Dropped {
+		if o.accepted(res.Start.Level, d.Protection) {
 			fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
 		}
 	}
@@ -203,25 +203,25 @@ func (o *options) report(res *engine.Result) (int, error) {
 	}
 	say := func(what string) { fmt.Fprintln(os.Stderr, "tegmen: "+what) }
 	switch res.Outcome {
-	case engine.Timeout:
+	case engine.OutcomeTimeout:
 		say("killed: time limit exceeded")
 		return exitTimeout, nil
-	case engine.CPU:
+	case engine.OutcomeCPU:
 		say("killed: CPU time limit exceeded")
-	case engine.OOM:
+	case engine.OutcomeOOM:
 		say("killed: memory limit exceeded")
 		return exitKilled, nil // even if only a child was killed and the program continued
-	case engine.OOMHost:
+	case engine.OutcomeOOMHost:
 		say("killed: the machine, or a cgroup around this one, is out of memory")
-	case engine.Pids:
+	case engine.OutcomePids:
 		say("refused: process limit exceeded")
-	case engine.Disk:
+	case engine.OutcomeDisk:
 		say("killed: workspace size limit exceeded")
-	case engine.Output:
+	case engine.OutcomeOutput:
 		say("killed: output limit exceeded")
-	case engine.Lost:
+	case engine.OutcomeLost:
 		say("killed: its sandbox was ended from outside")
-	case engine.ToolCalls:
+	case engine.OutcomeToolCalls:
 		say("refused: tool call limit exceeded")
 	}
 	return res.ExitCode, nil
@@ -234,7 +234,7 @@ func explain(box *engine.Sandbox, res *engine.Result) {
 			ms(t.Total), ms(t.Namespaces), ms(t.Mounts), ms(t.Confine), ms(t.Exec))
 	}
 	line("sandbox", box.Timing())
-	line("command", res.Timing)
+	line("command", res.Start.Timing)
 	fmt.Fprintf(os.Stderr, "tegmen: ran for  %8.3f ms: user %.3f, system %.3f; %s resident at most\n",
 		ms(res.Usage.Wall), ms(res.Usage.User), ms(res.Usage.System), res.Usage.MaxRSS)
 }

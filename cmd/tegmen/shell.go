@@ -23,7 +23,7 @@ func shellMain(args []string) (int, error) {
 	}
 	o.interactive, o.tty = true, true
 	if o.spec.Limits.Wall == 0 {
-		o.spec.Limits.Wall = engine.Unlimited // the user ends it
+		o.spec.Limits.Wall = engine.UnlimitedTime // the user ends it
 	}
 	// Every shell expands $PWD in it. A PS1 given by --env comes later and wins.
 	o.spec.Env = append([]string{"PS1=" + prompt(o.spec.Name)}, o.spec.Env...)

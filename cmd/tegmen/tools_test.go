@@ -29,7 +29,7 @@ func TestParseTools(t *testing.T) {
 				Timeout: "1m", Env: []string{"A", "B=c"}, Dir: "x", timeout: time.Minute,
 			}}, ""},
 		{`[{"name":"a","command":["true"],"timeout":"none"}]`,
-			[]hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.Unlimited}}, ""},
+			[]hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.UnlimitedTime}}, ""},
 		{"", nil, "no tools"},
 		{"[\n{]", nil, "line 2: "},
 		{"[]\n\n[]", nil, "line 3: unexpected text after the end"},

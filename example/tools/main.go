@@ -34,9 +34,9 @@ func main() {
 		fmt.Printf("to %s: %s\n", in.To, in.Text)
 		return true, nil
 	})
-	res, err := engine.Run(context.Background(), engine.Spec{}, engine.Code{Language: "python", Source: code}, tools)
+	res, err := engine.RunCode(context.Background(), engine.Spec{}, engine.Code{Language: "python", Source: code}, tools)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s %s%s\n", res.Outcome, res.Value, res.Stderr)
+	fmt.Printf("%s %s%s\n", res.Outcome, res.Code.Value, res.Stderr)
 }

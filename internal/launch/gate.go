@@ -24,11 +24,6 @@ import (
 // A filter that is in force already must allow GateCalls.
 func Gate() (*os.File, error) { return sealed("tegmen-gate", gateCode()) }
 
-// GateCalls names the system calls that the gate makes.
-var GateCalls = []string{
-	"prctl", "capset", "openat", "write", "close", "fcntl", "rt_sigprocmask", "execve", "exit_group",
-}
-
 // A Cookie is passed as the fourth argument of the gate's execve, which the kernel
 // ignores. A guest cannot know it, so a seccomp filter can allow that execve and no
 // other. No byte of it is 0, except in the zero Cookie, which means none.

@@ -104,7 +104,7 @@ func Run(t testing.TB, box *engine.Sandbox, name string, args ...string) *engine
 func Output(t testing.TB, box *engine.Sandbox, script string) string {
 	t.Helper()
 	res := Run(t, box, "sh", "-c", script)
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%s: %s %d, stdout %s, stderr %s", script, res.Outcome, res.ExitCode, res.Stdout, res.Stderr)
 	}
 	return strings.TrimSpace(string(res.Stdout))

@@ -44,7 +44,7 @@ func (e End) Check(t testing.TB, res *engine.Result) {
 	}
 	var limits []string
 	for _, event := range res.Events {
-		limits = append(limits, event.Limit)
+		limits = append(limits, string(event.Limit))
 		if event.Count < 1 || event.Detail == "" {
 			t.Errorf("an event that says nothing: %+v", event)
 		}

@@ -97,15 +97,15 @@ func TestInSession(t *testing.T) {
 		t.Errorf("moved to %s", now)
 	}
 	for script, want := range map[string]engine.Outcome{
-		"x=$(head -c 100000 /dev/zero | tr '\\0' x)":   engine.OK,
-		"x=$(head -c 40000000 /dev/zero | tr '\\0' x)": engine.OOM,
+		"x=$(head -c 100000 /dev/zero | tr '\\0' x)":   engine.OutcomeOK,
+		"x=$(head -c 40000000 /dev/zero | tr '\\0' x)": engine.OutcomeOOM,
 	} {
 		box, err := eng.Start(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		res, err := box.CommandContext(t.Context(), "sh", "-c", script).Run()
-		if err != nil || res.Outcome != want || len(res.Dropped) > 0 {
+		if err != nil || res.Outcome != want || len(res.Start.Dropped) > 0 {
 			t.Errorf("%s: %v %+v, want %s", script, err, res, want)
 		}
 		if err := box.Close(); err != nil {

@@ -85,7 +85,7 @@ word("priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
 word("chmod", lambda: os.chmod(file, 0o666))
 word("utime", lambda: os.utime(file, (1, 1)))
 `, other.Process.Pid, file))
-	if len(res.Stdout) > 0 || res.Outcome != engine.OK {
+	if len(res.Stdout) > 0 || res.Outcome != engine.OutcomeOK {
 		t.Errorf("%s, the guest did: %s; %s", res.Outcome, strings.Fields(string(res.Stdout)), res.Stderr)
 	}
 }
@@ -135,7 +135,7 @@ func TestOrphansDoNotKeepTheReaperBusy(t *testing.T) {
 	}
 	s := testbox.WithoutNamespaces
 	s.FS.Mounts = []engine.Mount{{Type: engine.MountBind, Source: dir, Target: dir, ReadOnly: true}}
-	s.Limits.Pids = engine.Unlimited // the watchdog would end them sooner
+	s.Limits.Pids = engine.UnlimitedCount // the watchdog would end them sooner
 	box := testbox.Start(t, testbox.Landlock.Open(t), s)
 	cmd := box.Command(filepath.Join(dir, "orphans"))
 	r, w, err := os.Pipe()
@@ -213,7 +213,7 @@ func TestAuditIsBounded(t *testing.T) {
 import ctypes
 libc = ctypes.CDLL(None)
 for nr in range(1000, 21000): libc.syscall(nr)`)
-	if res.Outcome != engine.OK || len(res.Refused) > 2000 {
+	if res.Outcome != engine.OutcomeOK || len(res.Refused) > 2000 {
 		t.Errorf("%s, a list of %d, %s", res.Outcome, len(res.Refused), res.Stderr)
 	}
 }
@@ -285,8 +285,8 @@ while True:
 			return
 		default:
 			cmd := box.CommandContext(testbox.Within(t, time.Minute), "true")
-			cmd.Env = []string{"PATH=" + strings.Repeat("/nowhere:", 3000) + "/bin"} // its gate has something to do
-			if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK {
+			cmd.ExtraEnv = []string{"PATH=" + strings.Repeat("/nowhere:", 3000) + "/bin"} // its gate has something to do
+			if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOK {
 				t.Fatalf("%+v, %v", res, err)
 			}
 		}
@@ -346,7 +346,7 @@ open("/dev/shm/x", "w").close(); os.mkdir("/dev/shm/d"); os.rename("/dev/shm/x",
 attr = ctypes.create_string_buffer((1 << 13).to_bytes(8, "little"), 8)
 for _ in range(10): assert libc.syscall(446, libc.syscall(444, attr, 8, 0), 0) == 0 # domains of its own
 `)
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		t.Errorf("%s: %s", res.Outcome, res.Stderr)
 	}
 }

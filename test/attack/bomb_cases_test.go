@@ -26,8 +26,8 @@ const (
 )
 
 var (
-	oom   = testbox.Ends(engine.OOM, 137, "memory")
-	plain = testbox.Ends(engine.Exit, 3, "") // the guest itself noticed, and the kernel tells nobody else
+	oom   = testbox.Ends(engine.OutcomeOOM, 137, "memory")
+	plain = testbox.Ends(engine.OutcomeExit, 3, "") // the guest itself noticed, and the kernel tells nobody else
 )
 
 var bombs = []bomb{
@@ -75,7 +75,7 @@ for name in glob.glob("/usr/lib/*-linux-gnu/lib*.so.*"):
     if left <= 0: break
     with open(name, "rb", 0) as f:
         while left > 0 and (b := f.read(1 << 20)): left -= len(b)
-print(left <= 0)`), testbox.Ends(engine.OK, 0, testbox.AnyEvent), testbox.Ends(engine.OK, 0, ""), printed("True")},
+print(left <= 0)`), testbox.Ends(engine.OutcomeOK, 0, testbox.AnyEvent), testbox.Ends(engine.OutcomeOK, 0, ""), printed("True")},
 
 	{"forks", engine.Limits{Pids: 24}, testbox.Python(`
 import os, time
@@ -83,7 +83,7 @@ end = time.monotonic() + 1.5
 while time.monotonic() < end:
     try: os.fork()
     except OSError: time.sleep(.05)
-os._exit(3)`), testbox.Ends(engine.Pids, 3, "pids"), testbox.Ends(engine.Pids, 3, "pids"), nil},
+os._exit(3)`), testbox.Ends(engine.OutcomePids, 3, "pids"), testbox.Ends(engine.OutcomePids, 3, "pids"), nil},
 
 	{"threads", engine.Limits{Pids: 24}, testbox.Python(`
 import threading, time, os
@@ -91,7 +91,7 @@ try:
     while True: threading.Thread(target=time.sleep, args=(60,)).start()
 except RuntimeError: print("refused", flush=True)
 time.sleep(.5)
-os._exit(3)`), testbox.Ends(engine.Pids, 3, "pids"), testbox.Ends(engine.Pids, 3, "pids"), printed("refused")},
+os._exit(3)`), testbox.Ends(engine.OutcomePids, 3, "pids"), testbox.Ends(engine.OutcomePids, 3, "pids"), printed("refused")},
 
 	// Each process may use up its own limit; together they use more than all CPUs have.
 	{"CPU burners", engine.Limits{CPUTime: 1e9}, testbox.Python(`
@@ -99,7 +99,7 @@ import os
 for i in range(2 * os.cpu_count() + 1):
     if os.fork() == 0:
         while True: pass
-while True: os.wait()`), testbox.Ends(engine.CPU, 137, "cputime"), testbox.Ends(engine.CPU, 137, "cputime"), nil},
+while True: os.wait()`), testbox.Ends(engine.OutcomeCPU, 137, "cputime"), testbox.Ends(engine.OutcomeCPU, 137, "cputime"), nil},
 
 	{"descriptors", engine.Limits{Files: 64}, testbox.Python(`
 import os, errno
@@ -114,7 +114,7 @@ import os, errno
 try:
     for i in range(1000): open("/tmp/%%d" %% i, "w").close()
 except OSError as e: print(errno.errorcode[e.errno], i < 100, flush=True)
-os._exit(3)`), testbox.Ends(engine.Exit, 3, "tmpfiles"), testbox.Ends(engine.Exit, 3, "tmpfiles"), printed("ENOSPC True")},
+os._exit(3)`), testbox.Ends(engine.OutcomeExit, 3, "tmpfiles"), testbox.Ends(engine.OutcomeExit, 3, "tmpfiles"), printed("ENOSPC True")},
 
 	// A sandbox gets a part of the user's inotify instances.
 	{"inotify", engine.Limits{}, testbox.Python(inotify + `
@@ -154,30 +154,30 @@ try:
 except OSError: os._exit(3)`), oom, plain, nil},
 
 	{"log", engine.Limits{Output: 64 * engine.KiB, Discard: 4 * engine.MiB}, []string{"sh", "-c", "yes; exit 3"},
-		testbox.Ends(engine.Output, 137, "discard"), testbox.Ends(engine.Output, 137, "discard"), func(t *testing.T,
+		testbox.Ends(engine.OutcomeOutput, 137, "discard"), testbox.Ends(engine.OutcomeOutput, 137, "discard"), func(t *testing.T,
 			_ *engine.Sandbox, res *engine.Result) {
-			if n := engine.Bytes(len(res.Stdout)); n != 64*engine.KiB || !res.TruncatedStdout {
-				t.Errorf("%s of output are kept, truncated %v", n, res.TruncatedStdout)
+			if n := engine.Bytes(len(res.Stdout)); n != 64*engine.KiB || !res.Streams.TruncatedStdout {
+				t.Errorf("%s of output are kept, truncated %v", n, res.Streams.TruncatedStdout)
 			}
 		}},
 
 	{"huge file", engine.Limits{FileSize: engine.MiB}, []string{"dd", "if=/dev/zero", "of=/tmp/f", "bs=64k"},
-		testbox.Ends(engine.Signaled, 153, "filesize"), testbox.Ends(engine.Signaled, 153, "filesize"), nil},
+		testbox.Ends(engine.OutcomeSignal, 153, "filesize"), testbox.Ends(engine.OutcomeSignal, 153, "filesize"), nil},
 	{"sparse file", engine.Limits{FileSize: engine.MiB}, []string{"truncate", "-s", "1G", "/tmp/f"},
-		testbox.Ends(engine.Signaled, 153, "filesize"), testbox.Ends(engine.Signaled, 153, "filesize"), nil},
+		testbox.Ends(engine.OutcomeSignal, 153, "filesize"), testbox.Ends(engine.OutcomeSignal, 153, "filesize"), nil},
 	// A hole is not memory.
-	{"sparse file without a limit", engine.Limits{FileSize: engine.Unlimited, Memory: small}, testbox.Python(`
+	{"sparse file without a limit", engine.Limits{FileSize: engine.UnlimitedBytes, Memory: small}, testbox.Python(`
 import os
 f = os.open("/tmp/f", os.O_RDWR | os.O_CREAT)
 os.truncate(f, 1 << 40)
 for i in range(0, 1 << 40, 1 << 36): os.pwrite(f, b"x", i)
-print(os.stat(f).st_blocks <= 1024)`), testbox.Ends(engine.OK, 0, ""), testbox.Ends(engine.OK, 0, ""), printed("True")},
+print(os.stat(f).st_blocks <= 1024)`), testbox.Ends(engine.OutcomeOK, 0, ""), testbox.Ends(engine.OutcomeOK, 0, ""), printed("True")},
 	{"full tmpfs", engine.Limits{Tmp: 4 * engine.MiB}, testbox.Python(`
 import os
 try:
     f = open("/tmp/f", "wb", 0)
     while True: f.write(bytes(1 << 20))
-except OSError: os._exit(3)`), testbox.Ends(engine.Exit, 3, "tmp"), testbox.Ends(engine.Exit, 3, "tmp"), nil},
+except OSError: os._exit(3)`), testbox.Ends(engine.OutcomeExit, 3, "tmp"), testbox.Ends(engine.OutcomeExit, 3, "tmp"), nil},
 }
 
 // fill writes to a file until something stops it.

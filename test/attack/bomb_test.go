@@ -67,7 +67,7 @@ func (o *others) beat() {
 func (o *others) work(t *testing.T) {
 	begin := time.Now()
 	res, err := o.neighbour.Command("sh", "-c", "echo $((6 * $(echo 7))) >/tmp/f; cat /tmp/f").Run()
-	if err != nil || res.Outcome != engine.OK || string(res.Stdout) != "42\n" || len(res.Events) > 0 {
+	if err != nil || res.Outcome != engine.OutcomeOK || string(res.Stdout) != "42\n" || len(res.Events) > 0 {
 		t.Errorf("the neighbour: %+v, %v", res, err)
 	}
 	o.last = time.Since(begin)

@@ -81,7 +81,7 @@ func TestEveryWayToStartIsConfined(t *testing.T) {
 		}},
 		{"output", engine.Spec{}, func(c *engine.Cmd) (*engine.Result, error) {
 			out, err := c.Output()
-			return &engine.Result{Outcome: engine.OK, Stdout: out}, err
+			return &engine.Result{Outcome: engine.OutcomeOK, Stdout: out}, err
 		}},
 		{"terminal", engine.Spec{}, func(c *engine.Cmd) (*engine.Result, error) {
 			c.TTY = &engine.WindowSize{Rows: 24, Cols: 80}
@@ -101,7 +101,7 @@ func TestEveryWayToStartIsConfined(t *testing.T) {
 			got := strings.Join(strings.Fields(string(res.Stdout)), " ")
 			const none = "0000000000000000"
 			want := fmt.Sprintf("CapInh: %[1]s CapPrm: %[1]s CapEff: %[1]s CapBnd: %[1]s CapAmb: %[1]s NoNewPrivs: 1 Seccomp: 2", none)
-			if res.Outcome != engine.OK || got != want {
+			if res.Outcome != engine.OutcomeOK || got != want {
 				t.Errorf("%s, got %s, want %s", res.Outcome, got, want)
 			}
 		})
@@ -326,11 +326,11 @@ func TestLongFieldsAreRefused(t *testing.T) {
 	}
 	box := testbox.Start(t, eng, engine.Spec{})
 	cmd := box.Command("true")
-	cmd.Env = []string{"A=" + long(1<<20)} // more than the kernel takes for one
+	cmd.ExtraEnv = []string{"A=" + long(1<<20)} // more than the kernel takes for one
 	if _, err := cmd.Run(); !errors.Is(err, unix.E2BIG) {
 		t.Errorf("environment: got %v, want E2BIG", err)
 	}
-	if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK {
 		t.Errorf("afterwards: %s", res.Outcome)
 	}
 }

@@ -155,7 +155,7 @@ func (h *corpusHost) inside(t *testing.T, c escapeCase, box *engine.Sandbox, v v
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := box.CommandContext(ctx, "python3", "-S", filepath.Join(v.cases, c.name+".py"))
-	cmd.Env = h.environment(v)
+	cmd.ExtraEnv = h.environment(v)
 	switch {
 	case c.wants("own-terminal"):
 		cmd.TTY = &engine.WindowSize{Rows: 24, Cols: 80}
@@ -168,9 +168,9 @@ func (h *corpusHost) inside(t *testing.T, c escapeCase, box *engine.Sandbox, v v
 		t.Fatalf("inside: %v", err)
 	}
 	switch {
-	case res.Outcome == engine.Signaled:
+	case res.Outcome == engine.OutcomeSignal:
 		return unix.SignalName(res.Signal)
-	case res.Outcome != engine.OK:
+	case res.Outcome != engine.OutcomeOK:
 		t.Fatalf("inside: %s %d\n%s%s", res.Outcome, res.ExitCode, res.Stdout, res.Stderr)
 	}
 	t.Logf("inside: %s\n%s", strings.TrimSpace(string(res.Stdout)), res.Stderr)

@@ -31,7 +31,7 @@ func TestHostExecutableIsOutOfReach(t *testing.T) {
 	box := testbox.Sandbox(t, engine.Spec{Keep: true, FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, "/x")}}})
 	for _, name := range []string{"/proc/self/exe", "/x/link", "/x/script"} {
 		res, err := box.CommandContext(testbox.Within(t, time.Minute), name, "-test.list=.").Run()
-		if err == nil && (res.Outcome == engine.OK || len(res.Stdout) > 0) {
+		if err == nil && (res.Outcome == engine.OutcomeOK || len(res.Stdout) > 0) {
 			t.Errorf("%s: %s, stdout %q", name, res.Outcome, res.Stdout)
 		}
 	}
@@ -46,7 +46,7 @@ func TestNoUserNamespaceInside(t *testing.T) {
 		for range 2 { // from nothing, and from a template
 			box := testbox.Start(t, eng, engine.Spec{User: &engine.User{}, Seccomp: c.filter})
 			res := testbox.Run(t, box, "unshare", "-U", "true")
-			if got := string(res.Stderr); res.Outcome != engine.Exit || !strings.Contains(got, c.want) {
+			if got := string(res.Stderr); res.Outcome != engine.OutcomeExit || !strings.Contains(got, c.want) {
 				t.Errorf("%s, stderr %q; want %s", res.Outcome, got, c.want)
 			}
 		}
@@ -105,10 +105,10 @@ threading.Thread(target=seize).start()`)
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	if res := testbox.Run(t, box, "sh", "-c", "until [ -e /tmp/seized ]; do :; done"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, box, "sh", "-c", "until [ -e /tmp/seized ]; do :; done"); res.Outcome != engine.OutcomeOK {
 		t.Fatalf("nothing was traced: %s", res.Outcome)
 	}
-	if res, err := victim.Wait(); err != nil || res.Outcome != engine.OK {
+	if res, err := victim.Wait(); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if d := time.Since(begin); d > 8*time.Second {
@@ -133,7 +133,7 @@ tried("getfd", libc.syscall(438, fd, 0, 0))
 os.kill(1, signal.SIGSTOP); os.kill(1, signal.SIGKILL) # no effect, from inside
 print(os.path.exists("/proc/1"))`)
 		if got, want := string(res.Stdout), "attach EPERM\nseize EPERM\ngetfd EPERM\nFalse\n"; got != want ||
-			res.Outcome != engine.OK {
+			res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%s, got %q, want %q; stderr %s", res.Outcome, got, want, res.Stderr)
 		}
 	}
@@ -193,7 +193,7 @@ if other == 0:
     if libc.syscall(`+strconv.Itoa(unix.SYS_CLONE)+`, 0x8000 | 17, 0, 0, 0, 0) == 0: os._exit(0)
     os._exit(0)
 print("made")`)
-	if res.Outcome != engine.OK || string(res.Stdout) != "made\n" {
+	if res.Outcome != engine.OutcomeOK || string(res.Stdout) != "made\n" {
 		t.Fatalf("%s, stdout %q, stderr %s", res.Outcome, res.Stdout, res.Stderr)
 	}
 	ended := make(chan error)

@@ -21,7 +21,7 @@ func TestSessionStoppedWhileItStarts(t *testing.T) {
 	lines, w := io.Pipe()
 	defer w.Close()
 	guest := box.Command("python3", "-c", fmt.Sprintf(attacker, processVMReadv()), "stop")
-	guest.Stdout, guest.Wall = w, engine.Unlimited
+	guest.Stdout, guest.Wall = w, engine.UnlimitedTime
 	if err := guest.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestSessionStoppedWhileItStarts(t *testing.T) {
 		defer close(ended)
 		for range 30 {
 			s := box.Session("python")
-			_, _ = s.Run(t.Context(), engine.Code{Source: "1"}, nil) // it may start, or not
+			_, _ = s.RunCode(t.Context(), engine.Code{Source: "1"}, nil) // it may start, or not
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
@@ -60,7 +60,7 @@ func TestChannelIsNotTaken(t *testing.T) {
 	ctx, cancel := context.WithCancel(testbox.Within(t, time.Minute))
 	ended := make(chan error, 1)
 	go func() {
-		_, err := box.Run(ctx, engine.Code{Language: "python", Source: "hang()"}, tools)
+		_, err := box.RunCode(ctx, engine.Code{Language: "python", Source: "hang()"}, tools)
 		ended <- err
 	}()
 	<-calls

@@ -139,16 +139,16 @@ func TestHostileGuestBesideStarts(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Fatalf("command %d: %v", i, err)
-				case res.Outcome == engine.Signaled:
+				case res.Outcome == engine.OutcomeSignal:
 					killed++
-				case res.Outcome == engine.Timeout:
+				case res.Outcome == engine.OutcomeTimeout:
 					late++
-				case res.Outcome != engine.OK:
+				case res.Outcome != engine.OutcomeOK:
 					t.Fatalf("command %d: %s %d", i, res.Outcome, res.ExitCode)
 				}
 				if i%20 == 0 {
 					// Another sandbox is served as usual.
-					if res := testbox.Run(t, other, "true"); res.Outcome != engine.OK {
+					if res := testbox.Run(t, other, "true"); res.Outcome != engine.OutcomeOK {
 						t.Fatalf("the other sandbox: %s", res.Outcome)
 					}
 				}

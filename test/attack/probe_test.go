@@ -75,7 +75,7 @@ func TestEverySystemCall(t *testing.T) {
 			for _, q := range questions() {
 				t.Run(q.name, func(t *testing.T) {
 					res := testbox.Run(t, box, program, q.args...)
-					if res.Outcome != engine.OK || res.TruncatedStdout {
+					if res.Outcome != engine.OutcomeOK || res.Streams.TruncatedStdout {
 						t.Fatalf("%s %d, stderr %s", res.Outcome, res.ExitCode, res.Stderr)
 					}
 					compare(t, filter, answers(t, q.args[0], res.Stdout), outside[q.name], q.count)

@@ -118,7 +118,7 @@ func (w *bench) spec() engine.Spec {
 func (w *bench) run(box *engine.Sandbox) {
 	c := box.Command("/noop/noop")
 	c.Stdin, c.Stdout, c.Stderr = w.null, w.null, w.null
-	if res, err := c.Run(); err != nil || res.Outcome != engine.OK {
+	if res, err := c.Run(); err != nil || res.Outcome != engine.OutcomeOK {
 		w.Fatalf("%+v, %v", res, err)
 	}
 }

@@ -58,9 +58,9 @@ func (w *bench) code() []row {
 	}) (int, error) {
 		return len(in.Text), nil
 	})
-	s := engine.Spec{Limits: engine.Limits{ToolCalls: engine.Unlimited}}
+	s := engine.Spec{Limits: engine.Limits{ToolCalls: engine.UnlimitedCount}}
 	var python [2][2]time.Duration
-	w.value(&python)(eng.Run(w.Context(), s, engine.Code{Language: "python", Source: pythonCalls}, tools))
+	w.value(&python)(eng.RunCode(w.Context(), s, engine.Code{Language: "python", Source: pythonCalls}, tools))
 
 	guest := filepath.Join(w.dir, "goguest")
 	if msg, err := testbox.GoBuild(guest, "./testdata/goguest").CombinedOutput(); err != nil {
@@ -76,7 +76,7 @@ func (w *bench) code() []row {
 	m := contest(60,
 		func() {
 			var none json.RawMessage
-			w.value(&none)(eng.Run(w.Context(), engine.Spec{}, engine.Code{Language: "python", Source: "print(1)"}, tools))
+			w.value(&none)(eng.RunCode(w.Context(), engine.Spec{}, engine.Code{Language: "python", Source: "print(1)"}, tools))
 		},
 		func() { w.command("/usr/bin/python3", "-I", "-c", "import json, ast; print(1)") })
 	return []row{
@@ -91,10 +91,10 @@ func (w *bench) code() []row {
 func (w *bench) value(v any) func(*engine.Result, error) {
 	return func(res *engine.Result, err error) {
 		w.Helper()
-		if err != nil || res.Outcome != engine.OK {
+		if err != nil || res.Outcome != engine.OutcomeOK {
 			w.Fatalf("%+v, %v", res, err)
 		}
-		if err := json.Unmarshal(res.Value, v); err != nil {
+		if err := json.Unmarshal(res.Code.Value, v); err != nil {
 			w.Fatal(err)
 		}
 	}

@@ -54,7 +54,7 @@ func (w *bench) limits() (rows []row) {
 		}
 		w.Cleanup(func() { _ = eng.Close() })
 		limited, none := w.spec(), w.spec()
-		none.Limits = engine.Limits{Memory: engine.Unlimited, Pids: engine.Unlimited, CPUTime: engine.Unlimited}
+		none.Limits = engine.Limits{Memory: engine.UnlimitedBytes, Pids: engine.UnlimitedCount, CPUTime: engine.UnlimitedTime}
 		var plans [2]*engine.Plan
 		var by string
 		for i, s := range []engine.Spec{limited, none} {
@@ -62,8 +62,8 @@ func (w *bench) limits() (rows []row) {
 				w.Fatal(err)
 			}
 			for _, l := range plans[i].Limits {
-				if l.Name == "memory" && l.Enforcer != "" {
-					by = l.Enforcer
+				if l.Name == engine.LimitMemory && l.Enforcers != nil {
+					by = l.Enforcers[0].String()
 				}
 			}
 		}

@@ -61,7 +61,7 @@ func BenchmarkWatchdog(b *testing.B) {
 		for range 15 {
 			box := testbox.Start(b, eng, engine.Spec{Limits: engine.Limits{Memory: limit, Tmp: engine.GiB}})
 			res := testbox.Run(b, box, "python3", "-c", "import mmap, os, time\nb = b'x' * (1 << 20)\n"+code)
-			if res.Outcome != engine.OOM {
+			if res.Outcome != engine.OutcomeOOM {
 				b.Fatalf("%s: %s %s", name, res.Outcome, res.Stderr)
 			}
 			took = append(took, len(res.Stdout))

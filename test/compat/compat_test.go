@@ -63,7 +63,7 @@ func inside(box *engine.Sandbox, args ...string) (ended, error) {
 	if err != nil {
 		return ended{}, err
 	}
-	if res.Outcome != engine.OK && res.Outcome != engine.Exit && res.Outcome != engine.Signaled {
+	if res.Outcome != engine.OutcomeOK && res.Outcome != engine.OutcomeExit && res.Outcome != engine.OutcomeSignal {
 		err = fmt.Errorf("inside, %s: %s\n%s", args[0], res.Outcome, tail(errOut.Bytes()))
 	}
 	return ended{res.ExitCode, out.Bytes(), errOut.Bytes(), res.Usage.Wall}, err

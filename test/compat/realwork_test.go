@@ -149,7 +149,7 @@ func testStreams(t *testing.T, eng *engine.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		t.Errorf("cat: %s, exit code %d\n%s", res.Outcome, res.ExitCode, res.Stderr)
 	}
 	want, got := hex.EncodeToString(sent.Sum(nil)), hex.EncodeToString(received.Sum(nil))

@@ -58,14 +58,14 @@ total`},
 	t.Run("input is the caller's", func(t *testing.T) {
 		c := piece{source: "import sys\n[input(), add(1, 2), sys.stdin.read()]"}.code()
 		c.Stdin = strings.NewReader("one\ntwo\nthree")
-		res, err := eng.Run(t.Context(), l.Accept(engine.Spec{}), c, testbox.Adders())
-		if err != nil || string(res.Value) != `["one",3,"two\nthree"]` {
+		res, err := eng.RunCode(t.Context(), l.Accept(engine.Spec{}), c, testbox.Adders())
+		if err != nil || string(res.Code.Value) != `["one",3,"two\nthree"]` {
 			t.Errorf("%+v, %v", res, err)
 		}
 	})
 	t.Run("long code", func(t *testing.T) {
 		long := piece{source: "x = '" + strings.Repeat("x", 10<<20) + "'\nlen(x)", value: "10485760"}
-		if res, err := eng.Run(t.Context(), l.Accept(engine.Spec{}), long.code(), nil); !errors.Is(err, engine.ErrInvalid) ||
+		if res, err := eng.RunCode(t.Context(), l.Accept(engine.Spec{}), long.code(), nil); !errors.Is(err, engine.ErrInvalid) ||
 			!strings.Contains(err.Error(), "the limit is 8388608") {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -83,7 +83,7 @@ func TestGigabyte(t *testing.T) {
 		before, _ := testbox.Resident(t)
 		res := piece{source: "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)",
 			limits: engine.Limits{Output: 1000}, stdout: strings.Repeat("x", 1000)}.run(t, eng, nil)
-		if !res.TruncatedStdout {
+		if !res.Streams.TruncatedStdout {
 			t.Error("not said to be truncated")
 		}
 		if after, _ := testbox.Resident(t); after > before+16*engine.MiB {
@@ -99,9 +99,9 @@ func TestEnds(t *testing.T) {
 		t.Parallel()
 		c := piece{source: "import sys\nprint('out', add(1, 2))\nprint('err', file=sys.stderr, flush=True)\n" +
 			"sys.stdout.flush()\nwhile True: pass"}.code()
-		res, err := eng.Run(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}}, c, testbox.Adders())
-		if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "out 3\n" || string(res.Stderr) != "err\n" ||
-			len(res.ToolCalls) != 1 {
+		res, err := eng.RunCode(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}}, c, testbox.Adders())
+		if err != nil || res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "out 3\n" || string(res.Stderr) != "err\n" ||
+			len(res.Code.ToolCalls) != 1 {
 			t.Errorf("%+v, %v", res, err)
 		}
 	})
@@ -118,14 +118,14 @@ func TestEnds(t *testing.T) {
 				return 0, ctx.Err()
 			})
 			begin := time.Now()
-			res, err := eng.Run(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}},
+			res, err := eng.RunCode(t.Context(), engine.Spec{Limits: engine.Limits{Wall: enough}},
 				piece{source: "print('on', flush=True)\nsleep()"}.code(), s)
 			if d := time.Since(begin); d < enough || d > enough+3*time.Second {
 				t.Errorf("took %v", d)
 			}
 			close(release)
-			if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "on\n" || len(res.ToolCalls) != 1 ||
-				res.ToolCalls[0].Code != broker.CodeCanceled {
+			if err != nil || res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "on\n" || len(res.Code.ToolCalls) != 1 ||
+				res.Code.ToolCalls[0].Code != broker.CodeCanceled {
 				t.Errorf("%+v, %v", res, err)
 			}
 			toolCanceled(t, ended)
@@ -143,7 +143,7 @@ func TestEnds(t *testing.T) {
 				return 0, ctx.Err()
 			})
 			box := testbox.Start(t, eng, engine.Spec{Keep: keep, Limits: engine.Limits{Wall: enough}})
-			res, err := box.Run(t.Context(), piece{vars: map[string]any{"mark": mark}, source: `
+			res, err := box.RunCode(t.Context(), piece{vars: map[string]any{"mark": mark}, source: `
 import subprocess, time
 subprocess.Popen(["sleep", mark])
 subprocess.Popen(["setsid", "sleep", mark])
@@ -151,7 +151,7 @@ subprocess.Popen(["sh", "-c", "(setsid sh -c 'sleep $0 & exit 0' $0 &)", mark])
 wait_for_all()
 print("all are there", flush=True)
 time.sleep(60)`}.code(), s)
-			if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "all are there\n" {
+			if err != nil || res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "all are there\n" {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			testbox.Gone(t, mark)
@@ -172,8 +172,8 @@ time.sleep(60)`}.code(), s)
 			ended <- ctx.Err()
 			return 0, ctx.Err()
 		})
-		res, err := eng.Run(ctx, engine.Spec{}, piece{source: "print('on', flush=True)\nhang()"}.code(), s)
-		if err != nil || res.Outcome != engine.Canceled || string(res.Stdout) != "on\n" || len(res.ToolCalls) != 1 {
+		res, err := eng.RunCode(ctx, engine.Spec{}, piece{source: "print('on', flush=True)\nhang()"}.code(), s)
+		if err != nil || res.Outcome != engine.OutcomeCanceled || string(res.Stdout) != "on\n" || len(res.Code.ToolCalls) != 1 {
 			t.Errorf("%+v, %v", res, err)
 		}
 		toolCanceled(t, ended)
@@ -181,7 +181,7 @@ time.sleep(60)`}.code(), s)
 	t.Run("a value, and no end", func(t *testing.T) {
 		t.Parallel()
 		p := piece{source: "import atexit, time\natexit.register(time.sleep, 60)\n42", limits: engine.Limits{Wall: enough},
-			outcome: engine.Timeout, value: "42"}
+			outcome: engine.OutcomeTimeout, value: "42"}
 		p.run(t, eng, nil)
 	})
 	t.Run("the host is killed", func(t *testing.T) {
@@ -225,7 +225,7 @@ func codeHost() {
 import subprocess
 for start in [], ["setsid"]: subprocess.Popen([*start, "sleep", mark])
 hold()`}
-	res, err := engine.Run(context.Background(), engine.Spec{}, p.code(), s)
+	res, err := engine.RunCode(context.Background(), engine.Spec{}, p.code(), s)
 	panic(fmt.Sprint(res, err))
 }
 
@@ -236,14 +236,14 @@ func TestSecrets(t *testing.T) {
 		for name, eng := range map[string]*engine.Engine{"namespaces": testbox.Open(t),
 			"landlock": testbox.Landlock.Open(t)} {
 			s := engine.Spec{Degrade: []engine.Protection{engine.ProtectNamespaces}}
-			res, err := eng.Run(t.Context(), s, piece{source: `
+			res, err := eng.RunCode(t.Context(), s, piece{source: `
 import glob, os
 seen = [os.environ.get("TEGMEN_TEST_SECRET")]
 for f in glob.glob("/proc/*/environ"):
     try: seen.append("hunter2" in open(f, errors="replace").read())
     except OSError: pass
 [any(seen), len(seen) > 1]`}.code(), nil)
-			if err != nil || string(res.Value) != "[false,true]" {
+			if err != nil || string(res.Code.Value) != "[false,true]" {
 				t.Errorf("%s: %+v, %v", name, res, err)
 			}
 		}
@@ -287,7 +287,7 @@ for name in names:
 				t.Fatal(err)
 			}
 		}
-		res, err := testbox.Open(t).Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: ws}}, piece{vars: map[string]any{"dir": dir}, source: `
+		res, err := testbox.Open(t).RunCode(t.Context(), engine.Spec{FS: engine.FS{Workspace: ws}}, piece{vars: map[string]any{"dir": dir}, source: `
 import os
 os.symlink(dir + "/secret", "link")
 got = []
@@ -297,7 +297,7 @@ for mode in "r", "a": # a file that is written to is one of its own /tmp
         except OSError: got.append("no")
         else: got.append("yes")
 " ".join(got[:4])`}.code(), nil)
-		if err != nil || string(res.Value) != `"no no no no"` {
+		if err != nil || string(res.Code.Value) != `"no no no no"` {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if b, err := os.ReadFile(filepath.Join(dir, "secret")); err != nil || !bytes.Equal(b, []byte("x")) {

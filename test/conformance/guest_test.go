@@ -96,22 +96,22 @@ print(hello(), [ask("tools/list", {}) for _ in range(3000)].count("limit_exceede
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := raw(t, c.script, 0)
-			if res.Outcome != engine.OK || strings.TrimSpace(string(res.Stdout)) != c.stdout || string(res.Value) != c.value {
-				t.Errorf("%s, stdout %q, value %s, stderr %s", res.Outcome, res.Stdout, res.Value, res.Stderr)
+			if res.Outcome != engine.OutcomeOK || strings.TrimSpace(string(res.Stdout)) != c.stdout || string(res.Code.Value) != c.value {
+				t.Errorf("%s, stdout %q, value %s, stderr %s", res.Outcome, res.Stdout, res.Code.Value, res.Stderr)
 			}
 			if strings.Contains(c.script, `"never"`) {
 				toolCanceled(t, never)
-				if n := len(res.ToolCalls); n == 0 || res.ToolCalls[n-1].Name != "never" ||
-					res.ToolCalls[n-1].Code != broker.CodeCanceled {
-					t.Errorf("%+v", res.ToolCalls)
+				if n := len(res.Code.ToolCalls); n == 0 || res.Code.ToolCalls[n-1].Name != "never" ||
+					res.Code.ToolCalls[n-1].Code != broker.CodeCanceled {
+					t.Errorf("%+v", res.Code.ToolCalls)
 				}
 			}
 		})
 	}
 	t.Run("a result, and no end", func(t *testing.T) {
 		res := raw(t, `hello(); ask("result", {"value": 5}); time.sleep(60)`, enough)
-		if res.Outcome != engine.Timeout || string(res.Value) != "5" {
-			t.Errorf("%s, value %s", res.Outcome, res.Value)
+		if res.Outcome != engine.OutcomeTimeout || string(res.Code.Value) != "5" {
+			t.Errorf("%s, value %s", res.Outcome, res.Code.Value)
 		}
 	})
 	t.Run("chuk: nobody is there after the end", func(t *testing.T) {
@@ -124,7 +124,7 @@ while os.getppid() != 1: time.sleep(0.01)
 answer = ""
 while answer != "end": answer = hello()
 open("seen", "w").write("end")`, 0)
-		if res.Outcome != engine.OK {
+		if res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%s, %s", res.Outcome, res.Stderr)
 		}
 		if got := testbox.Output(t, box, "until [ -s seen ]; do sleep 0.01; done; cat seen"); got != "end" {

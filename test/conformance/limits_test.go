@@ -22,7 +22,7 @@ func TestSpec(t *testing.T) {
 	eng := testbox.Open(t)
 	refused := func(t *testing.T, s engine.Spec, is error) {
 		t.Helper()
-		res, err := eng.Run(t.Context(), s, piece{source: "1"}.code(), nil)
+		res, err := eng.RunCode(t.Context(), s, piece{source: "1"}.code(), nil)
 		if !errors.Is(err, is) || res != nil {
 			t.Errorf("%+v: %+v, %v; want %v", s, res, err, is)
 		}
@@ -48,11 +48,11 @@ func TestSpec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make(map[string]string)
+		got := make(map[engine.LimitName]string)
 		for _, l := range p.Limits {
 			got[l.Name] = l.Value
 		}
-		for name, want := range map[string]string{"wall": "1h0m0s", "cputime": "1h0m0s", "pids": "512", "output": "1MiB",
+		for name, want := range map[engine.LimitName]string{"wall": "1h0m0s", "cputime": "1h0m0s", "pids": "512", "output": "1MiB",
 			"toolcalls": "1000", "toolcallsatonce": "32", "frame": "8MiB"} {
 			if got[name] != want {
 				t.Errorf("%s is %s, want %s", name, got[name], want)
@@ -66,8 +66,8 @@ func TestSpec(t *testing.T) {
 			refused(t, s, engine.ErrUnsupported)
 			s.Degrade = []engine.Protection{engine.ProtectCPUs}
 			res := testbox.Run(t, testbox.Start(t, eng, s), "true")
-			if len(res.Dropped) != 1 {
-				t.Errorf("dropped without a word: %+v", res.Dropped)
+			if len(res.Start.Dropped) != 1 {
+				t.Errorf("dropped without a word: %+v", res.Start.Dropped)
 			}
 			return
 		}
@@ -76,7 +76,7 @@ func TestSpec(t *testing.T) {
 		}
 		enforced := 0
 		for _, l := range p.Limits {
-			if (l.Name == "memory" || l.Name == "cpus") && l.Enforcer != "" {
+			if (l.Name == "memory" || l.Name == "cpus") && l.Enforcers != nil {
 				enforced++
 			}
 		}
@@ -97,7 +97,7 @@ got + [resource.getrlimit(resource.RLIMIT_NOFILE)[1]]`}.run(t, eng, nil)
 	t.Run("what is not there", func(t *testing.T) {
 		refused(t, engine.Spec{FS: engine.FS{Root: "/no/such/root"}}, engine.ErrInvalid)
 		for _, lang := range engine.Languages() {
-			_, err := eng.Run(t.Context(), engine.Spec{Env: []string{"PATH=/no/such/dir"}},
+			_, err := eng.RunCode(t.Context(), engine.Spec{Env: []string{"PATH=/no/such/dir"}},
 				piece{lang: lang, source: "1"}.code(), nil)
 			var missing *engine.ExecError
 			if !errors.As(err, &missing) || !missing.NotFound || !errors.Is(err, os.ErrNotExist) {
@@ -123,7 +123,7 @@ func TestFailClosed(t *testing.T) {
 	mark := filepath.Join(dir, "ran")
 	c := piece{source: "open(" + fmt.Sprintf("%q", mark) + ", 'w')"}.code()
 	t.Run("chuk, axio: refused", func(t *testing.T) {
-		res, err := eng.Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}}, c, nil)
+		res, err := eng.RunCode(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}}, c, nil)
 		if !errors.Is(err, engine.ErrUnsupported) || res != nil || !strings.Contains(err.Error(), "degrade") {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -133,9 +133,9 @@ func TestFailClosed(t *testing.T) {
 	})
 	t.Run("chuk: accepted, and said so", func(t *testing.T) {
 		s := engine.Spec{FS: engine.FS{Workspace: dir}, Degrade: []engine.Protection{engine.ProtectSeccomp}}
-		res, err := eng.Run(t.Context(), s, c, nil)
-		if err != nil || res.Outcome != engine.OK || len(res.Dropped) != 1 ||
-			res.Dropped[0].Protection != engine.ProtectSeccomp {
+		res, err := eng.RunCode(t.Context(), s, c, nil)
+		if err != nil || res.Outcome != engine.OutcomeOK || len(res.Start.Dropped) != 1 ||
+			res.Start.Dropped[0].Protection != engine.ProtectSeccomp {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		if _, err := os.Stat(mark); err != nil {
@@ -164,23 +164,23 @@ import os
 		}
 	})
 	t.Run("chuk: no network", func(t *testing.T) {
-		piece{source: "import socket\nsocket.create_connection(('1.1.1.1', 80), 5)", outcome: engine.Exit, failed: "OSError",
+		piece{source: "import socket\nsocket.create_connection(('1.1.1.1', 80), 5)", outcome: engine.OutcomeExit, failed: "OSError",
 			stderr: "Network is unreachable"}.run(t, eng, nil)
 		piece{source: "import socket\n[name for _, name in socket.if_nameindex()]", value: `["lo"]`}.run(t, eng, nil)
 	})
 	t.Run("axio: the environment is what was asked for", func(t *testing.T) {
 		c := piece{source: "import os\ndict(sorted(os.environ.items()))"}.code()
-		c.Env = []string{"B=2"}
-		res, err := eng.Run(t.Context(), engine.Spec{Env: []string{"A=1", "LANG=C.UTF-8"}}, c, testbox.Adders())
-		if want := `{"A":"1","B":"2","HOME":"/tmp","LANG":"C.UTF-8","PATH":"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin","TMPDIR":"/tmp"}`; err != nil || string(res.Value) != want {
-			t.Errorf("got %s, %v, want %s", res.Value, err, want)
+		c.ExtraEnv = []string{"B=2"}
+		res, err := eng.RunCode(t.Context(), engine.Spec{Env: []string{"A=1", "LANG=C.UTF-8"}}, c, testbox.Adders())
+		if want := `{"A":"1","B":"2","HOME":"/tmp","LANG":"C.UTF-8","PATH":"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin","TMPDIR":"/tmp"}`; err != nil || string(res.Code.Value) != want {
+			t.Errorf("got %s, %v, want %s", res.Code.Value, err, want)
 		}
 	})
 	t.Run("axio: a directory that is read-only", func(t *testing.T) {
 		dir := testbox.Workspace(t)
 		s := engine.Spec{FS: engine.FS{Mounts: []engine.Mount{{Type: engine.MountBind, Source: dir, Target: "/data",
 			ReadOnly: true}}}}
-		res, err := eng.Run(t.Context(), s,
+		res, err := eng.RunCode(t.Context(), s,
 			piece{source: "try: open('/data/f', 'w')\nexcept OSError as e: print(e.strerror)"}.code(), nil)
 		if err != nil || string(res.Stdout) != "Read-only file system\n" {
 			t.Errorf("%+v, %v", res, err)
@@ -188,14 +188,14 @@ import os
 	})
 	t.Run("axio: a workspace at its own path, a home apart, and accounts that are fixed", func(t *testing.T) {
 		dir := testbox.Workspace(t)
-		res, err := eng.Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}}, piece{source: `
+		res, err := eng.RunCode(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}}, piece{source: `
 import os, pwd
 open(os.path.expanduser("~/.secret"), "w")
 try: open("/etc/passwd", "a")
 except OSError as e: print(e.strerror)
 open("made", "w")
 [os.getcwd(), os.getuid(), pwd.getpwuid(os.getuid()).pw_name]`}.code(), nil)
-		if err != nil || string(res.Value) != fmt.Sprintf(`[%q,1000,"user"]`, dir) ||
+		if err != nil || string(res.Code.Value) != fmt.Sprintf(`[%q,1000,"user"]`, dir) ||
 			string(res.Stdout) != "Read-only file system\n" {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -213,7 +213,7 @@ open("made", "w")
 			if err := errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
 				t.Fatal(err)
 			}
-			res, err := eng.Run(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}},
+			res, err := eng.RunCode(t.Context(), engine.Spec{FS: engine.FS{Workspace: dir}},
 				piece{source: "import os\nprint(os.getcwd(), end='')\nopen('made', 'w')"}.code(), nil)
 			if err != nil || string(res.Stdout) != dir {
 				t.Errorf("%q: %+v, %v", name, res, err)
@@ -226,14 +226,14 @@ open("made", "w")
 	t.Run("axio: output that is short enough is whole", func(t *testing.T) {
 		res := piece{source: "print('x' * 100, end='')", limits: engine.Limits{Output: 100},
 			stdout: strings.Repeat("x", 100)}.run(t, eng, nil)
-		if res.TruncatedStdout {
+		if res.Streams.TruncatedStdout {
 			t.Error("it is said to be truncated")
 		}
 	})
 	t.Run("chuk: a limit of time is of time", func(t *testing.T) {
 		begin := time.Now()
 		res := piece{source: "import time\ntime.sleep(60)", limits: engine.Limits{Wall: short},
-			outcome: engine.Timeout}.run(t, eng, nil)
+			outcome: engine.OutcomeTimeout}.run(t, eng, nil)
 		if d := time.Since(begin); d < short || res.Usage.Wall < short || d > short+5*time.Second {
 			t.Errorf("took %v, of which %v by its own account", d, res.Usage.Wall)
 		}

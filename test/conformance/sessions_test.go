@@ -17,7 +17,7 @@ import (
 
 // runner is what a caller needs to know of a sandbox or a session.
 type runner interface {
-	Run(ctx context.Context, c engine.Code, tools *broker.Set) (*engine.Result, error)
+	RunCode(ctx context.Context, c engine.Code, tools *broker.Set) (*engine.Result, error)
 }
 
 // Sandboxes and sessions of one user or of many.
@@ -28,8 +28,8 @@ func TestSessions(t *testing.T) {
 		session := box.Session("python")
 		defer session.Close()
 		for _, r := range []runner{box, session} {
-			res, err := r.Run(t.Context(), piece{source: "print('x')\nadd(1, 2)"}.code(), testbox.Adders())
-			if err != nil || string(res.Value) != "3" || string(res.Stdout) != "x\n" || res.Outcome != engine.OK {
+			res, err := r.RunCode(t.Context(), piece{source: "print('x')\nadd(1, 2)"}.code(), testbox.Adders())
+			if err != nil || string(res.Code.Value) != "3" || string(res.Stdout) != "x\n" || res.Outcome != engine.OutcomeOK {
 				t.Errorf("%T: %+v, %v", r, res, err)
 			}
 		}
@@ -43,11 +43,11 @@ func TestSessions(t *testing.T) {
 		session := box.Session("python")
 		defer session.Close()
 		for _, r := range []runner{box, session} {
-			if res, err := r.Run(ctx, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) || res != nil {
+			if res, err := r.RunCode(ctx, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) || res != nil {
 				t.Errorf("%T: %+v, %v", r, res, err)
 			}
 		}
-		if res, err := eng.Run(ctx, engine.Spec{}, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) ||
+		if res, err := eng.RunCode(ctx, engine.Spec{}, piece{source: "called()"}.code(), s); !errors.Is(err, context.Canceled) ||
 			res != nil {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -62,15 +62,15 @@ func TestSessions(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				res, err := session.Run(t.Context(),
+				res, err := session.RunCode(t.Context(),
 					piece{source: "import os\nalone = enter()\nn = globals().get('n', 0) + 1\n[alone, leave()]"}.code(), s)
-				if err != nil || string(res.Value) != "[true,true]" {
+				if err != nil || string(res.Code.Value) != "[true,true]" {
 					t.Errorf("%+v, %v", res, err)
 				}
 			})
 		}
 		wg.Wait()
-		if res, err := session.Run(t.Context(), piece{source: "n"}.code(), nil); err != nil || string(res.Value) != "8" {
+		if res, err := session.RunCode(t.Context(), piece{source: "n"}.code(), nil); err != nil || string(res.Code.Value) != "8" {
 			t.Errorf("%+v, %v", res, err)
 		}
 	})
@@ -99,8 +99,8 @@ func TestSessions(t *testing.T) {
 					{"import os, pathlib\nwho = " + me + "\npathlib.Path('who').write_text(str(who))\nmeet()", "true"},
 					{"[who, pathlib.Path('who').read_text(), os.listdir()]", "[" + me + `,"` + me + `",["who"]]`},
 				} {
-					res, err := session.Run(testbox.Within(t, testbox.Patience*6), piece{source: c.source}.code(), s)
-					if err != nil || string(res.Value) != c.value {
+					res, err := session.RunCode(testbox.Within(t, testbox.Patience*6), piece{source: c.source}.code(), s)
+					if err != nil || string(res.Code.Value) != c.value {
 						t.Errorf("%+v, %v", res, err)
 					}
 				}
@@ -111,20 +111,20 @@ func TestSessions(t *testing.T) {
 	t.Run("axio: a sandbox is over when it is closed, with its files", func(t *testing.T) {
 		for range 2 {
 			box := testbox.Start(t, eng, engine.Spec{Keep: true})
-			res, err := box.Run(t.Context(), piece{source: "import os\n" +
+			res, err := box.RunCode(t.Context(), piece{source: "import os\n" +
 				"left = os.listdir() + os.listdir('/tmp') + os.listdir('/dev/shm')\n" +
 				"for d in '.', '/tmp', '/dev/shm': open(d + '/file', 'w')\nleft"}.code(), nil)
-			if err != nil || string(res.Value) != "[]" {
+			if err != nil || string(res.Code.Value) != "[]" {
 				t.Errorf("%+v, %v", res, err)
 			}
-			if res, err = box.Run(t.Context(), piece{source: "os = __import__('os')\nos.listdir()"}.code(), nil); err != nil ||
-				string(res.Value) != `["file"]` {
+			if res, err = box.RunCode(t.Context(), piece{source: "os = __import__('os')\nos.listdir()"}.code(), nil); err != nil ||
+				string(res.Code.Value) != `["file"]` {
 				t.Errorf("then %+v, %v", res, err)
 			}
 			if err := box.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := box.Run(t.Context(), piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
+			if _, err := box.RunCode(t.Context(), piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
 				t.Errorf("after Close: %v", err)
 			}
 		}
@@ -140,8 +140,8 @@ func TestSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := box.Session("python")
-			if res, err := s.Run(t.Context(), piece{source: "import subprocess\nsubprocess.Popen(['sleep', mark])\nNone",
-				vars: map[string]any{"mark": mark}}.code(), nil); err != nil || res.Outcome != engine.OK {
+			if res, err := s.RunCode(t.Context(), piece{source: "import subprocess\nsubprocess.Popen(['sleep', mark])\nNone",
+				vars: map[string]any{"mark": mark}}.code(), nil); err != nil || res.Outcome != engine.OutcomeOK {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			boxes, sessions = append(boxes, box), append(sessions, s)
@@ -155,14 +155,14 @@ func TestSessions(t *testing.T) {
 		}
 		for i := range boxes {
 			<-boxes[i].Done()
-			if _, err := sessions[i].Run(t.Context(), piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
+			if _, err := sessions[i].RunCode(t.Context(), piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
 				t.Errorf("a session of it: %v", err)
 			}
 			if err := sessions[i].Close(); err != nil {
 				t.Error(err)
 			}
 		}
-		if _, err := own.Run(t.Context(), engine.Spec{}, piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
+		if _, err := own.RunCode(t.Context(), engine.Spec{}, piece{source: "1"}.code(), nil); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -83,7 +83,7 @@ func TestTools(t *testing.T) {
 		{name: "chuk: values that JSON lacks", source: "import dataclasses, datetime\n@dataclasses.dataclass\nclass P:\n" +
 			"    x: int\n    s: set\n{1: P(1, {3, 2}), 'd': datetime.date(2026, 1, 2), 'b': b'hi', 't': (1, [None])}",
 			value: `{"1":{"x":1,"s":[2,3]},"d":"2026-01-02","b":"aGk=","t":[1,[null]]}`},
-		{name: "chuk: and those that cannot be", source: "result = object()", outcome: engine.Exit, failed: "TypeError",
+		{name: "chuk: and those that cannot be", source: "result = object()", outcome: engine.OutcomeExit, failed: "TypeError",
 			stderr: "value of type object at result cannot be given to the host as JSON"},
 		{name: "chuk: what goes round is the same",
 			source: "v = {'é\\u2028\\0': [1, -1.5e300, True, None, {}, [], '', 'x' * 100_000]}\n" +
@@ -111,8 +111,8 @@ func TestTools(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			res := p.run(t, eng, toolbox())
-			if p.name == "chuk: calls that are awaited" && (len(res.ToolCalls) != 5 || res.Tools["add"].Calls != 5) {
-				t.Errorf("calls %+v", res.Tools)
+			if p.name == "chuk: calls that are awaited" && (len(res.Code.ToolCalls) != 5 || res.Code.Tools["add"].Calls != 5) {
+				t.Errorf("calls %+v", res.Code.Tools)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestTools(t *testing.T) {
 			return nil, nil
 		}})
 		broker.Add(s, "add", "", func(context.Context, struct{}) (int, error) { return 0, nil })
-		res, err := eng.Run(t.Context(), engine.Spec{Hostname: "?"}, piece{source: "1"}.code(), s)
+		res, err := eng.RunCode(t.Context(), engine.Spec{Hostname: "?"}, piece{source: "1"}.code(), s)
 		if !errors.Is(err, engine.ErrInvalid) || res != nil || strings.Contains(err.Error(), "hostname") {
 			t.Fatalf("%+v, %v; want it refused before anything starts", res, err)
 		}
@@ -174,7 +174,7 @@ func TestRecord(t *testing.T) {
 		results := make(chan *engine.Result, 2)
 		for range 2 {
 			go func() {
-				res, err := eng.Run(t.Context(), engine.Spec{}, piece{source: "greet('you'); add(1, 2)"}.code(), toolbox())
+				res, err := eng.RunCode(t.Context(), engine.Spec{}, piece{source: "greet('you'); add(1, 2)"}.code(), toolbox())
 				if err != nil {
 					t.Error(err)
 				}
@@ -184,14 +184,14 @@ func TestRecord(t *testing.T) {
 		seen := make(map[string]bool)
 		for range 2 {
 			res := <-results
-			if res == nil || len(res.ToolCalls) != 2 {
+			if res == nil || len(res.Code.ToolCalls) != 2 {
 				t.Fatalf("%+v", res)
 			}
 			for i, want := range []struct{ name, arguments, value string }{{"greet", `{"name":"you"}`, `"hello, you"`},
 				{"add", `{"a":1,"b":2}`, "3"}} {
-				c := res.ToolCalls[i]
-				if c.Run != res.Run || !strings.HasPrefix(c.ID, res.Run+".") || seen[c.ID] {
-					t.Errorf("call %s of run %s in run %s", c.ID, c.Run, res.Run)
+				c := res.Code.ToolCalls[i]
+				if c.Run != res.Code.Run || !strings.HasPrefix(c.ID, res.Code.Run+".") || seen[c.ID] {
+					t.Errorf("call %s of run %s in run %s", c.ID, c.Run, res.Code.Run)
 				}
 				seen[c.ID] = true
 				if c.Name != want.name || string(c.Arguments) != want.arguments || string(c.Value) != want.value || c.Code != 0 ||
@@ -208,20 +208,20 @@ func TestRecord(t *testing.T) {
 		res := piece{source: "for f in fail, lambda: add('x', 1):\n    try: f()\n    except ToolError: pass\nadd(1, 1)",
 			value: "2"}.run(t, eng, toolbox())
 		var got []string
-		for _, c := range res.ToolCalls {
+		for _, c := range res.Code.ToolCalls {
 			got = append(got, c.Name+" "+c.Code.String()+" "+c.Error)
 		}
 		if len(got) != 3 || got[0] != "fail tool_error bad value" ||
 			!strings.HasPrefix(got[1], "add invalid_params arguments of add") || got[2] != "add code 0 " {
 			t.Errorf("%q", got)
 		}
-		if u := res.Tools["fail"]; u.Calls != 1 || u.Failed != 1 || res.Tools["add"].Calls != 1 {
-			t.Errorf("%+v", res.Tools)
+		if u := res.Code.Tools["fail"]; u.Calls != 1 || u.Failed != 1 || res.Code.Tools["add"].Calls != 1 {
+			t.Errorf("%+v", res.Code.Tools)
 		}
 	})
 	t.Run("codecell: no calls", func(t *testing.T) {
 		res := piece{source: "1"}.run(t, eng, toolbox())
-		if len(res.ToolCalls) != 0 || len(res.Tools) != 0 || res.Run == "" {
+		if len(res.Code.ToolCalls) != 0 || len(res.Code.Tools) != 0 || res.Code.Run == "" {
 			t.Errorf("%+v", res)
 		}
 	})
@@ -230,7 +230,7 @@ func TestRecord(t *testing.T) {
 		s := testbox.Adders()
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		res := piece{source: "add(1, 2)", value: "3"}.run(t, eng, s)
-		for _, want := range []string{"tool call", "run=" + res.Run, "tool=add", "duration="} {
+		for _, want := range []string{"tool call", "run=" + res.Code.Run, "tool=add", "duration="} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%q is not in %s", want, log.String())
 			}
@@ -242,23 +242,23 @@ func TestRecord(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	eng := testbox.Open(t)
 	t.Run("chuk: a ceiling", func(t *testing.T) {
-		res := piece{source: "for i in range(5): add(i, i)", limits: engine.Limits{ToolCalls: 2}, outcome: engine.ToolCalls,
+		res := piece{source: "for i in range(5): add(i, i)", limits: engine.Limits{ToolCalls: 2}, outcome: engine.OutcomeToolCalls,
 			failed: "ToolError", stderr: "ToolError"}.run(t, eng, toolbox())
-		if res.Tools["add"].Calls != 2 {
-			t.Errorf("%+v", res.Tools)
+		if res.Code.Tools["add"].Calls != 2 {
+			t.Errorf("%+v", res.Code.Tools)
 		}
 	})
 	t.Run("chuk: three at once are three", func(t *testing.T) {
 		res := piece{source: "import asyncio\nawait asyncio.gather(add(1, 1), add(2, 2), add(3, 3))",
 			limits: engine.Limits{ToolCalls: 3}, value: "[2,4,6]"}.run(t, eng, toolbox())
-		if res.Tools["add"].Calls != 3 || len(res.ToolCalls) != 3 {
-			t.Errorf("%+v", res.Tools)
+		if res.Code.Tools["add"].Calls != 3 || len(res.Code.ToolCalls) != 3 {
+			t.Errorf("%+v", res.Code.Tools)
 		}
 	})
 	t.Run("chuk: what is not allowed has no name", func(t *testing.T) {
 		s := toolbox()
 		s.Allow = []string{"greet", "db.query"}
-		piece{source: "add(1, 2)", outcome: engine.Exit, failed: "NameError", stderr: "name 'add' is not defined"}.run(t,
+		piece{source: "add(1, 2)", outcome: engine.OutcomeExit, failed: "NameError", stderr: "name 'add' is not defined"}.run(t,
 			eng, s)
 		piece{source: "[greet('a'), db.query(), sorted(tools)]", value: `["hello, a","db",["db.query","greet"]]`}.run(t,
 			eng, s)
@@ -281,9 +281,9 @@ try: await asyncio.wait_for(never(), 0.1)
 except asyncio.TimeoutError: print("given up")
 await asyncio.gather(*[add(i, i) for i in range(10)])`}.run(t, eng, s)
 		toolCanceled(t, ended)
-		if i := slices.IndexFunc(res.ToolCalls,
-			func(r broker.Record) bool { return r.Code == broker.CodeCanceled }); i < 0 || res.ToolCalls[i].Name != "never" {
-			t.Errorf("%+v", res.ToolCalls)
+		if i := slices.IndexFunc(res.Code.ToolCalls,
+			func(r broker.Record) bool { return r.Code == broker.CodeCanceled }); i < 0 || res.Code.ToolCalls[i].Name != "never" {
+			t.Errorf("%+v", res.Code.ToolCalls)
 		}
 	})
 }

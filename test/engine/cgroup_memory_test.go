@@ -24,7 +24,7 @@ func TestCgroupStartsWithoutMemory(t *testing.T) {
 		ballast[i] = 1
 	}
 	box := testbox.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Memory: 32 * engine.MiB, Wall: time.Minute}})
-	if res := testbox.Run(t, box, "sh", "-c", "cat /dev/zero >/tmp/full"); res.Outcome != engine.OOM {
+	if res := testbox.Run(t, box, "sh", "-c", "cat /dev/zero >/tmp/full"); res.Outcome != engine.OutcomeOOM {
 		t.Fatalf("filling the memory with a file: %s", res.Outcome)
 	}
 	var wg sync.WaitGroup
@@ -35,7 +35,7 @@ func TestCgroupStartsWithoutMemory(t *testing.T) {
 				if err != nil && !errors.Is(err, unix.ENOMEM) {
 					t.Error(err)
 				}
-				if err == nil && res.Outcome != engine.OOM && res.Outcome != engine.OK {
+				if err == nil && res.Outcome != engine.OutcomeOOM && res.Outcome != engine.OutcomeOK {
 					t.Errorf("%s by %v", res.Outcome, res.Signal)
 				}
 			}
@@ -65,7 +65,7 @@ while True:
 	}
 	go func() { _, _ = box.Command("sleep", "1000").Run() }() // ends with the hog
 	res, err := hog.Wait()
-	if err != nil || res.Outcome != engine.OOM {
+	if err != nil || res.Outcome != engine.OutcomeOOM {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if res.Usage.Memory > 2*limit {
@@ -85,14 +85,14 @@ while time.time() - b < 1: pass
 print(os.times().user + os.times().system)`
 	res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{CPUs: 0.25}}), "python3", "-c", spin)
 	share := float64(res.Usage.CPU) / float64(res.Usage.Wall)
-	if res.Outcome != engine.OK || share > 0.35 {
+	if res.Outcome != engine.OutcomeOK || share > 0.35 {
 		t.Errorf("%s, and it had %.2f of a CPU", res.Outcome, share)
 	}
 	if len(res.Events) != 1 || res.Events[0].Limit != "cpus" {
 		t.Errorf("events %+v", res.Events)
 	}
 	for _, limits := range []engine.Limits{{CPUWeight: 7}, {CPUSet: "0"}, {MemoryHigh: 32 * engine.MiB}} {
-		if res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{Limits: limits}), "true"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{Limits: limits}), "true"); res.Outcome != engine.OutcomeOK {
 			t.Errorf("%+v: %+v", limits, res)
 		}
 	}

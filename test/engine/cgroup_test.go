@@ -50,7 +50,7 @@ func TestCgroupsComeAndGo(t *testing.T) {
 	// With commands: each has a watchdog or a reader of events.
 	for range 10 {
 		box := testbox.Start(t, eng, limited)
-		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%+v", res)
 		}
 		if err := box.Close(); err != nil {
@@ -87,7 +87,7 @@ func TestCgroupsOfTwoEngines(t *testing.T) {
 	for range 4 {
 		a, b := testbox.Start(t, one, limited), testbox.Start(t, other, limited)
 		for _, box := range []*engine.Sandbox{a, b} {
-			if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
+			if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK {
 				t.Errorf("%+v", res)
 			}
 		}
@@ -168,8 +168,8 @@ func TestOutcomeOfTheHostsMemory(t *testing.T) {
 		name, code string
 		want       testbox.End
 	}{
-		{"itself", "eat()", testbox.Ends(engine.OOMHost, 137, "memory")},
-		{"a child", "if os.fork() == 0: eat()\nos.wait(); os._exit(3)", testbox.Ends(engine.OOMHost, 0, "memory")},
+		{"itself", "eat()", testbox.Ends(engine.OutcomeOOMHost, 137, "memory")},
+		{"a child", "if os.fork() == 0: eat()\nos.wait(); os._exit(3)", testbox.Ends(engine.OutcomeOOMHost, 0, "memory")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{Memory: 256 * engine.MiB}})
@@ -180,7 +180,7 @@ func TestOutcomeOfTheHostsMemory(t *testing.T) {
 			}
 		})
 	}
-	if res := testbox.Run(t, neighbour, "true"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, neighbour, "true"); res.Outcome != engine.OutcomeOK {
 		t.Errorf("the neighbour: %+v", res)
 	}
 }
@@ -230,7 +230,7 @@ func TestBombsAtOnce(t *testing.T) {
 			}
 			cmd := box.Command("python3", "-c", testbox.Eat+"eat()")
 			cmd.Wall = 20 * time.Second
-			if res, err := cmd.Run(); err != nil || res.Outcome != engine.OOM {
+			if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOOM {
 				t.Errorf("%+v, %v", res, err)
 			}
 			if err := box.Close(); err != nil {
@@ -256,7 +256,7 @@ func testUsageIsNotTheHosts(t *testing.T, l testbox.Level) {
 		n = 10 // the kernel knows whose it is
 	}
 	for range n {
-		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK || len(res.Events) > 0 ||
+		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK || len(res.Events) > 0 ||
 			res.Usage.Memory > 16*engine.MiB {
 			t.Fatalf("%s, %+v, %+v", res.Outcome, res.Usage, res.Events)
 		}

@@ -20,7 +20,7 @@ import (
 // code runs code in a new sandbox at a level.
 func code(t testing.TB, l testbox.Level, s engine.Spec, c engine.Code, tools *broker.Set) *engine.Result {
 	t.Helper()
-	res, err := l.Open(t).Run(testbox.Within(t, 2*time.Minute), l.Accept(s), c, tools)
+	res, err := l.Open(t).RunCode(testbox.Within(t, 2*time.Minute), l.Accept(s), c, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,38 +37,38 @@ func testSession(t *testing.T, l testbox.Level) {
 		source, value, stdout, failed string
 		outcome                       engine.Outcome
 	}{
-		{"print('one')\nx = add(20, 1)", "", "one\n", "", engine.OK},
-		{"print('two'); x * 2", "42", "two\n", "", engine.OK},
-		{"def f(): return x\nprint('three', flush=True)\n1/0", "", "three\n", "ZeroDivisionError", engine.Exit},
-		{"x += f(); x", "42", "", "", engine.OK},
-		{"import sys; sys.exit(3)", "", "", "SystemExit", engine.Exit},
-		{"import asyncio\nsum(await asyncio.gather(add(1, x), add(2, x)))", "87", "", "", engine.OK},
+		{"print('one')\nx = add(20, 1)", "", "one\n", "", engine.OutcomeOK},
+		{"print('two'); x * 2", "42", "two\n", "", engine.OutcomeOK},
+		{"def f(): return x\nprint('three', flush=True)\n1/0", "", "three\n", "ZeroDivisionError", engine.OutcomeExit},
+		{"x += f(); x", "42", "", "", engine.OutcomeOK},
+		{"import sys; sys.exit(3)", "", "", "SystemExit", engine.OutcomeExit},
+		{"import asyncio\nsum(await asyncio.gather(add(1, x), add(2, x)))", "87", "", "", engine.OutcomeOK},
 		{"print('x' * 500_000); import sys; print('y' * 500_000, file=sys.stderr)", "null",
-			strings.Repeat("x", 500_000) + "\n", "", engine.OK},
+			strings.Repeat("x", 500_000) + "\n", "", engine.OutcomeOK},
 	} {
-		res, err := s.Run(t.Context(), engine.Code{Source: c.source}, testbox.Adders())
+		res, err := s.RunCode(t.Context(), engine.Code{Source: c.source}, testbox.Adders())
 		if err != nil {
 			t.Fatal(err)
 		}
 		failed := ""
-		if res.Error != nil {
-			failed = res.Error.Type
+		if res.Code.Error != nil {
+			failed = res.Code.Error.Type
 		}
-		if string(res.Value) != c.value || string(res.Stdout) != c.stdout || res.Outcome != c.outcome || failed != c.failed {
-			t.Errorf("%d: %s, value %s, stdout %.100q, %+v, stderr %.500s; want %.200q", i, res.Outcome, res.Value, res.Stdout,
-				res.Error, res.Stderr, fmt.Sprint(c))
+		if string(res.Code.Value) != c.value || string(res.Stdout) != c.stdout || res.Outcome != c.outcome || failed != c.failed {
+			t.Errorf("%d: %s, value %s, stdout %.100q, %+v, stderr %.500s; want %.200q", i, res.Outcome, res.Code.Value, res.Stdout,
+				res.Code.Error, res.Stderr, fmt.Sprint(c))
 		}
 	}
 	// The tools of an earlier run are not available to this one.
-	res, err := s.Run(t.Context(), engine.Code{Source: "add(1, 2)"}, nil)
-	if err != nil || res.Error == nil {
+	res, err := s.RunCode(t.Context(), engine.Code{Source: "add(1, 2)"}, nil)
+	if err != nil || res.Code.Error == nil {
 		t.Errorf("%+v, %v", res, err)
 	}
-	res, err = s.Run(t.Context(), engine.Code{Source: "import os; print('last'); os._exit(3)"}, nil)
-	if err != nil || res.Outcome != engine.Exit || res.ExitCode != 3 || string(res.Stdout) != "last\n" {
+	res, err = s.RunCode(t.Context(), engine.Code{Source: "import os; print('last'); os._exit(3)"}, nil)
+	if err != nil || res.Outcome != engine.OutcomeExit || res.ExitCode != 3 || string(res.Stdout) != "last\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if _, err := s.Run(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
+	if _, err := s.RunCode(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("after its end: %v", err)
 	}
 }
@@ -79,14 +79,14 @@ func testSessionTimeout(t *testing.T, l testbox.Level) {
 	box := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: time.Second}})
 	s := box.Session("python")
 	defer s.Close()
-	if res, err := s.Run(t.Context(), engine.Code{Source: "x = 1"}, nil); err != nil || res.Outcome != engine.OK {
+	if res, err := s.RunCode(t.Context(), engine.Code{Source: "x = 1"}, nil); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	res, err := s.Run(t.Context(), engine.Code{Source: "print('so far')\nwhile True: pass"}, nil)
-	if err != nil || res.Outcome != engine.Timeout || string(res.Stdout) != "so far\n" {
+	res, err := s.RunCode(t.Context(), engine.Code{Source: "print('so far')\nwhile True: pass"}, nil)
+	if err != nil || res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "so far\n" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if _, err := s.Run(t.Context(), engine.Code{Source: "x"}, nil); !errors.Is(err, engine.ErrClosed) {
+	if _, err := s.RunCode(t.Context(), engine.Code{Source: "x"}, nil); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("after its end: %v", err)
 	}
 	if out := testbox.Output(t, box, "echo alive"); out != "alive" {
@@ -120,11 +120,11 @@ len(out)`
 				}
 				return []int{in.Me, in.N}, nil
 			})
-			res, err := eng.Run(t.Context(), engine.Spec{Limits: limits},
+			res, err := eng.RunCode(t.Context(), engine.Spec{Limits: limits},
 				engine.Code{Language: "python", Source: script, Vars: map[string]any{"me": i}}, tools)
-			if err == nil && (res.Outcome != engine.OK || string(res.Value) != fmt.Sprint(calls) ||
-				res.Tools["pair"].Calls != calls) {
-				err = fmt.Errorf("%s, value %s, %+v, stderr %s", res.Outcome, res.Value, res.Tools, res.Stderr)
+			if err == nil && (res.Outcome != engine.OutcomeOK || string(res.Code.Value) != fmt.Sprint(calls) ||
+				res.Code.Tools["pair"].Calls != calls) {
+				err = fmt.Errorf("%s, value %s, %+v, stderr %s", res.Outcome, res.Code.Value, res.Code.Tools, res.Stderr)
 			}
 			done <- err
 		}()
@@ -152,8 +152,8 @@ func testCodeUnderEachProfile(t *testing.T, l testbox.Level) {
 		res := code(t, l, engine.Spec{Seccomp: s},
 			engine.Code{Language: "python",
 				Source: "print(open('/proc/self/comm').read(), end='')\nadd(1, 2)"}, testbox.Adders())
-		if res.Outcome != engine.OK || string(res.Value) != "3" || string(res.Stdout) != "python3\n" || len(res.Refused) > 0 {
-			t.Errorf("%+v: %s, value %s, stdout %q, refused %v, stderr %s", s, res.Outcome, res.Value, res.Stdout, res.Refused,
+		if res.Outcome != engine.OutcomeOK || string(res.Code.Value) != "3" || string(res.Stdout) != "python3\n" || len(res.Refused) > 0 {
+			t.Errorf("%+v: %s, value %s, stdout %q, refused %v, stderr %s", s, res.Outcome, res.Code.Value, res.Stdout, res.Refused,
 				res.Stderr)
 		}
 	}
@@ -192,8 +192,8 @@ print(f.readline())`
 	cmd := box.CommandContext(testbox.Within(t, time.Minute), "python3", "-c", script)
 	cmd.Tools = testbox.Adders()
 	res, err := cmd.Run()
-	if err != nil || res.Outcome != engine.OK || string(res.Value) != `"alive"` || string(res.Stdout) != "b''\n" ||
-		res.Tools["add"].Calls != 40 {
+	if err != nil || res.Outcome != engine.OutcomeOK || string(res.Code.Value) != `"alive"` || string(res.Stdout) != "b''\n" ||
+		res.Code.Tools["add"].Calls != 40 {
 		t.Errorf("%v, %+v, stderr %s", err, res, res.Stderr)
 	}
 	if err := box.Close(); err != nil {
@@ -222,12 +222,12 @@ func TestDaemonThreadInACall(t *testing.T) {
 	})
 	eng := testbox.Open(t)
 	for range 10 {
-		res, err := eng.Run(testbox.Within(t, time.Minute), engine.Spec{}, engine.Code{Language: "python", Source: `
+		res, err := eng.RunCode(testbox.Within(t, time.Minute), engine.Spec{}, engine.Code{Language: "python", Source: `
 import threading
 threading.Thread(target=hang, daemon=True).start()
 add(1, 2)`}, tools)
-		if err != nil || res.Outcome != engine.OK || string(res.Value) != "3" || len(res.Stderr) > 0 {
-			t.Fatalf("%v, %s %d, value %s, stderr %s", err, res.Outcome, res.ExitCode, res.Value, res.Stderr)
+		if err != nil || res.Outcome != engine.OutcomeOK || string(res.Code.Value) != "3" || len(res.Stderr) > 0 {
+			t.Fatalf("%v, %s %d, value %s, stderr %s", err, res.Outcome, res.ExitCode, res.Code.Value, res.Stderr)
 		}
 	}
 }
@@ -243,11 +243,11 @@ func TestCheckIsAskedOnce(t *testing.T) {
 		}
 		return nil
 	}}
-	if res := code(t, testbox.Namespaces, engine.Spec{}, c, nil); string(res.Value) != "1" || asked != 1 {
-		t.Errorf("value %s, asked %d times", res.Value, asked)
+	if res := code(t, testbox.Namespaces, engine.Spec{}, c, nil); string(res.Code.Value) != "1" || asked != 1 {
+		t.Errorf("value %s, asked %d times", res.Code.Value, asked)
 	}
 	c.Source = "2"
-	if _, err := testbox.Open(t).Run(t.Context(), engine.Spec{}, c, nil); !errors.Is(err, unwanted) || asked != 2 {
+	if _, err := testbox.Open(t).RunCode(t.Context(), engine.Spec{}, c, nil); !errors.Is(err, unwanted) || asked != 2 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
 }

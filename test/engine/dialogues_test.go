@@ -142,7 +142,7 @@ func (d *dialogue) converse(t *testing.T, eng *engine.Engine, lang, source, prog
 		}
 		res, err = cmd.Run()
 	} else {
-		res, err = box.Run(ctx, engine.Code{Language: lang, Source: source, Vars: d.vars, Stdin: strings.NewReader(d.stdin)},
+		res, err = box.RunCode(ctx, engine.Code{Language: lang, Source: source, Vars: d.vars, Stdin: strings.NewReader(d.stdin)},
 			tools)
 	}
 	if err != nil {
@@ -155,11 +155,11 @@ func (d *dialogue) converse(t *testing.T, eng *engine.Engine, lang, source, prog
 			t.Errorf("%s: got %s, want %s", w.what, got, w.text)
 		}
 	}
-	if !outcome && res.Outcome != engine.OK {
+	if !outcome && res.Outcome != engine.OutcomeOK {
 		t.Errorf("%s, exit %d", res.Outcome, res.ExitCode)
 	}
 	if t.Failed() {
-		t.Logf("value %s, error %+v, stdout %q, stderr %.2000s", res.Value, res.Error, res.Stdout, res.Stderr)
+		t.Logf("value %s, error %+v, stdout %q, stderr %.2000s", res.Code.Value, res.Code.Error, res.Stdout, res.Stderr)
 	}
 }
 
@@ -179,14 +179,14 @@ func (w want) differs(t *testing.T, r *engine.Result, lang string) string {
 		if json.Unmarshal([]byte(w.text), &want) != nil {
 			t.Fatalf("want value %s", w.text)
 		}
-		_ = json.Unmarshal(r.Value, &got)
-		if fmt.Sprint(got) != fmt.Sprint(want) || r.Value == nil {
-			return string(r.Value) + "."
+		_ = json.Unmarshal(r.Code.Value, &got)
+		if fmt.Sprint(got) != fmt.Sprint(want) || r.Code.Value == nil {
+			return string(r.Code.Value) + "."
 		}
 	case "no":
-		return text(string(r.Value), "")
+		return text(string(r.Code.Value), "")
 	case "outcome":
-		if lang == "go" && w.text == "exit" && r.Outcome == engine.Exit {
+		if lang == "go" && w.text == "exit" && r.Outcome == engine.OutcomeExit {
 			return ""
 		}
 		return text(string(r.Outcome), w.text)
@@ -201,15 +201,15 @@ func (w want) differs(t *testing.T, r *engine.Result, lang string) string {
 	case "error":
 		switch {
 		case !interpreted:
-		case r.Error == nil:
+		case r.Code.Error == nil:
 			return "none"
 		default:
-			return text(r.Error.Type, w.text)
+			return text(r.Code.Error.Type, w.text)
 		}
 	case "calls":
 		for _, c := range strings.Fields(w.text) {
 			name, n, _ := strings.Cut(c, "=")
-			if got := strconv.Itoa(r.Tools[name].Calls); got != n {
+			if got := strconv.Itoa(r.Code.Tools[name].Calls); got != n {
 				return name + "=" + got
 			}
 		}

@@ -39,10 +39,10 @@ exit 3`
 			testenv.Need(t, testenv.Program(shell))
 			res := code(t, l, engine.Spec{}, engine.Code{Language: shell, Source: source, Args: []string{"arg"},
 				Vars: map[string]any{"text": "a b", "list": []int{1}}}, testbox.Adders())
-			if string(res.Value) != "[1, 2]" && string(res.Value) != "[1,2]" ||
+			if string(res.Code.Value) != "[1, 2]" && string(res.Code.Value) != "[1,2]" ||
 				string(res.Stdout) != "42\n2 a b [1] arg\nerror\n" || res.ExitCode != 3 || len(res.Stderr) > 0 ||
-				res.Tools["add"].Calls != 9 {
-				t.Errorf("%s, value %s, stdout %q, stderr %q, %+v", res.Outcome, res.Value, res.Stdout, res.Stderr, res.Tools)
+				res.Code.Tools["add"].Calls != 9 {
+				t.Errorf("%s, value %s, stdout %q, stderr %q, %+v", res.Outcome, res.Code.Value, res.Stdout, res.Stderr, res.Code.Tools)
 			}
 		})
 	}
@@ -75,8 +75,8 @@ func TestGuestInGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ns time.Duration
-	if err := json.Unmarshal(res.Value, &ns); err != nil || res.Outcome != engine.OK || res.Tools["add"].Calls != 500 {
-		t.Fatalf("%s, value %s, stderr %q, %+v", res.Outcome, res.Value, res.Stderr, res.Tools)
+	if err := json.Unmarshal(res.Code.Value, &ns); err != nil || res.Outcome != engine.OutcomeOK || res.Code.Tools["add"].Calls != 500 {
+		t.Fatalf("%s, value %s, stderr %q, %+v", res.Outcome, res.Code.Value, res.Stderr, res.Code.Tools)
 	}
 	t.Logf("a call takes %v", ns)
 }

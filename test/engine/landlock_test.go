@@ -84,7 +84,7 @@ func TestLandlockRefuses(t *testing.T) {
 func TestLandlockDirectoriesAreSwept(t *testing.T) {
 	temp := testenv.Dir(t)
 	t.Setenv("TMPDIR", temp)
-	left := filepath.Join(temp, "tegmen-bare-left")
+	left := filepath.Join(temp, "tegmen-private-left")
 	if err := os.MkdirAll(filepath.Join(left, "tmp"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestLandlockDirectoriesAreSwept(t *testing.T) {
 		t.Errorf("still there: %v", err)
 	}
 	for _, box := range []*engine.Sandbox{one, two} {
-		if res := testbox.Run(t, box, "touch", "f"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, box, "touch", "f"); res.Outcome != engine.OutcomeOK {
 			t.Errorf("%s, stderr %s", res.Outcome, res.Stderr)
 		}
 		if err := box.Close(); err != nil {
@@ -126,14 +126,14 @@ func TestInAContainer(t *testing.T) {
 	}
 	res = testbox.Run(t, container, "/opt/bin/tegmen", "run", "--degrade", "namespaces", "--", "sh", "-c",
 		"pwd; sleep 1000 & cat /workspace/x; echo $?")
-	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") ||
+	if got := string(res.Stdout); res.ExitCode != 0 || !strings.HasPrefix(got, "/tmp/tegmen-private-") ||
 		!strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
 	if got := string(res.Stderr); !strings.Contains(got, "tegmen: ran without namespaces: ") {
 		t.Errorf("stderr %q: want what was lost", got)
 	}
-	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
+	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-private-*; pgrep sleep"); len(res.Stdout) > 0 {
 		t.Errorf("left behind: %s", res.Stdout)
 	}
 }
@@ -158,7 +158,7 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 	const script = "pwd; sleep 1000 & ulimit -f; ulimit -n; ulimit -H -t; ulimit -c; exit 7" // in blocks of 512 bytes
 	res := testbox.Run(t, container, "/opt/bin/tegmen", "run", "--allow-no-isolation", "--ulimit", "fsize=1048576",
 		"--ulimit", "nofile=99", "--ulimit", "cpu=5", "--", "sh", "-c", script)
-	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-bare-") ||
+	if got := string(res.Stdout); res.ExitCode != 7 || !strings.HasPrefix(got, "/tmp/tegmen-private-") ||
 		!strings.HasSuffix(got, "\n2048\n99\n6\n0\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
@@ -166,7 +166,7 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 		"tegmen: warning: no isolation: there is none, since namespaces are refused") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q: want one line that warns", got)
 	}
-	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-bare-*; pgrep sleep"); len(res.Stdout) > 0 {
+	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-private-*; pgrep sleep"); len(res.Stdout) > 0 {
 		t.Errorf("left behind: %s", res.Stdout)
 	}
 }
@@ -221,7 +221,7 @@ def nest(depth):
     if depth: nest(depth - 1)
     else: os.execvp("sleep", ["sleep", sys.argv[1]])
 nest(5)`, mark)
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%s, stderr %s", res.Outcome, res.Stderr)
 	}
 	testbox.Runs(t, mark)

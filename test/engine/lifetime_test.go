@@ -32,7 +32,7 @@ func testNothingSurvivesClose(t *testing.T, l testbox.Level) {
 			box := l.Start(t, eng, engine.Spec{})
 			begin := time.Now()
 			res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf(script, mark))
-			if got := strings.TrimSpace(string(res.Stdout)); got != "ready" || res.Outcome != engine.OK {
+			if got := strings.TrimSpace(string(res.Stdout)); got != "ready" || res.Outcome != engine.OutcomeOK {
 				t.Fatalf("%s, stdout %q, stderr %s", res.Outcome, got, res.Stderr)
 			}
 			if d := time.Since(begin); d > 5*time.Second {
@@ -56,13 +56,13 @@ func TestOutputHeldOpenIsReported(t *testing.T) {
 
 func testOutputHeldOpenIsReported(t *testing.T, l testbox.Level) {
 	box := l.Sandbox(t, engine.Spec{})
-	if res := testbox.Run(t, box, "sh", "-c", "sleep 1000 & echo hi"); !res.Detached || string(res.Stdout) != "hi\n" {
-		t.Errorf("detached %v, stdout %q", res.Detached, res.Stdout)
+	if res := testbox.Run(t, box, "sh", "-c", "sleep 1000 & echo hi"); !res.Streams.Detached || string(res.Stdout) != "hi\n" {
+		t.Errorf("detached %v, stdout %q", res.Streams.Detached, res.Stdout)
 	}
 	// The shell ends only when the process that it leaves behind has closed the output.
 	if res := testbox.Run(t, box, "sh", "-c",
 		"{ >$TMPDIR/apart; exec sleep 1000; } >/dev/null 2>&1 & until [ -e $TMPDIR/apart ]; do :; done; "+
-			"echo hi"); res.Detached {
+			"echo hi"); res.Streams.Detached {
 		t.Error("detached, though nothing holds the output")
 	}
 	// However short WaitDelay is, output that was written before the end is there.
@@ -90,7 +90,7 @@ func testTimeoutEndsTheSandbox(t *testing.T, l testbox.Level) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Outcome != engine.Timeout || string(res.Stdout) != "partial\n" {
+	if res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "partial\n" {
 		t.Errorf("%s, stdout %q; want timeout and what was written before", res.Outcome, res.Stdout)
 	}
 	<-box.Done()
@@ -131,7 +131,7 @@ func testKeepKillsOnlyTheTree(t *testing.T, l testbox.Level) {
 			cancel()
 			res, err := cmd.Wait()
 			_ = w.Close()
-			if err != nil || res.Outcome != engine.Canceled {
+			if err != nil || res.Outcome != engine.OutcomeCanceled {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			testbox.Gone(t, mark)
@@ -140,7 +140,7 @@ func testKeepKillsOnlyTheTree(t *testing.T, l testbox.Level) {
 	if err := stdinW.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := other.Wait(); err != nil || res.Outcome != engine.OK {
+	if res, err := other.Wait(); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Errorf("the other command: %+v, %v", res, err)
 	}
 	if got := testbox.Output(t, box, "echo alive"); got != "alive" {
@@ -175,10 +175,10 @@ func TestKeepBesideSandboxesThatEnd(t *testing.T) {
 		box := testbox.Start(t, eng, engine.Spec{Keep: true})
 		cmd := box.Command("sleep", "1000")
 		cmd.Wall = 20 * time.Millisecond
-		if res, err := cmd.Run(); err != nil || res.Outcome != engine.Timeout {
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeTimeout {
 			t.Errorf("%+v, %v", res, err)
 		}
-		if res, err := box.Command("true").Run(); err != nil || res.Outcome != engine.OK {
+		if res, err := box.Command("true").Run(); err != nil || res.Outcome != engine.OutcomeOK {
 			t.Errorf("afterwards: %+v, %v", res, err)
 		}
 	}
@@ -209,7 +209,7 @@ func testStartsWhileSandboxesEnd(t *testing.T, l testbox.Level) {
 				for range 3 {
 					wg.Go(func() {
 						res, err := box.Command("cat", "/etc/hosts").Run()
-						if err == nil && res.Outcome == engine.OK && !bytes.Contains(res.Stdout, []byte(name)) {
+						if err == nil && res.Outcome == engine.OutcomeOK && !bytes.Contains(res.Stdout, []byte(name)) {
 							t.Errorf("%s: %s", name, res.Stdout)
 						}
 					})
@@ -320,7 +320,7 @@ func TestSignalGroup(t *testing.T) {
 	}
 	res, err := cmd.Wait()
 	rest, _ := io.ReadAll(r)
-	if err != nil || res.Outcome != engine.Signaled || res.Signal != syscall.SIGINT || len(rest) > 0 {
+	if err != nil || res.Outcome != engine.OutcomeSignal || res.Signal != syscall.SIGINT || len(rest) > 0 {
 		t.Errorf("%v, %+v, and it went on with %q", err, res, rest)
 	}
 	if err := cmd.SignalGroup(syscall.SIGINT); !errors.Is(err, os.ErrProcessDone) {

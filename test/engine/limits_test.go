@@ -25,13 +25,13 @@ func testOutcomes(t *testing.T, l testbox.Level) {
 		code         int
 		signal       unix.Signal
 	}{
-		{"ok", "true", engine.OK, 0, 0},
-		{"exit", "exit 3", engine.Exit, 3, 0},
-		{"high exit", "exit 255", engine.Exit, 255, 0},
-		{"an exit status that looks like a kill", "exit 137", engine.Exit, 137, 0},
-		{"kill", "kill -9 $$", engine.Signaled, 137, unix.SIGKILL},
-		{"term", "kill -15 $$", engine.Signaled, 143, unix.SIGTERM},
-		{"segv", "kill -11 $$", engine.Signaled, 139, unix.SIGSEGV},
+		{"ok", "true", engine.OutcomeOK, 0, 0},
+		{"exit", "exit 3", engine.OutcomeExit, 3, 0},
+		{"high exit", "exit 255", engine.OutcomeExit, 255, 0},
+		{"an exit status that looks like a kill", "exit 137", engine.OutcomeExit, 137, 0},
+		{"kill", "kill -9 $$", engine.OutcomeSignal, 137, unix.SIGKILL},
+		{"term", "kill -15 $$", engine.OutcomeSignal, 143, unix.SIGTERM},
+		{"segv", "kill -11 $$", engine.OutcomeSignal, 139, unix.SIGSEGV},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := testbox.Run(t, box, "sh", "-c", c.script)
@@ -54,7 +54,7 @@ func testLostWhenTheSandboxEnds(t *testing.T, l testbox.Level) {
 	}
 	if err := box.Close(); err == nil {
 		res, err := cmd.Wait()
-		if err != nil || res.Outcome != engine.Lost {
+		if err != nil || res.Outcome != engine.OutcomeLost {
 			t.Errorf("%+v, %v", res, err)
 		}
 	} else {
@@ -76,14 +76,14 @@ func testCPUTimeLimit(t *testing.T, l testbox.Level) {
 		t.Run(c.name, func(t *testing.T) {
 			box := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{CPUTime: time.Second}})
 			res := testbox.Run(t, box, "sh", "-c", c.script)
-			if res.Outcome != engine.CPU || res.Signal != c.signal {
+			if res.Outcome != engine.OutcomeCPU || res.Signal != c.signal {
 				t.Errorf("got %s by %v, want cpu by %v", res.Outcome, res.Signal, c.signal)
 			}
 			if used := res.Usage.User + res.Usage.System; used < 500*time.Millisecond || used > 3*time.Second {
 				t.Errorf("used %v of 1s", used)
 			}
 			// The same signals from another sender are not the limit.
-			if res := testbox.Run(t, box, "sh", "-c", "kill -XCPU $$"); res.Outcome != engine.Signaled {
+			if res := testbox.Run(t, box, "sh", "-c", "kill -XCPU $$"); res.Outcome != engine.OutcomeSignal {
 				t.Errorf("a SIGXCPU of its own: %s", res.Outcome)
 			}
 		})
@@ -189,7 +189,7 @@ func TestLostWhenPid1IsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		testbox.KillInit(t)
-		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Lost {
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.OutcomeLost {
 			t.Errorf("%+v, %v", res, err)
 		}
 		if _, err := box.Command("true").Run(); !errors.Is(err, engine.ErrClosed) {

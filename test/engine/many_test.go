@@ -36,7 +36,7 @@ func TestManySandboxesLeaveNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%+v", res)
 		}
 		if err := box.Close(); err != nil {

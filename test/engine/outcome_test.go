@@ -51,7 +51,7 @@ os._exit(0)`},
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{Memory: testbox.SmallMemory}})
 			// The code may be 0: the parent may have ended before the rest was killed.
-			testbox.Ends(engine.OOM, 0, "memory").Check(t,
+			testbox.Ends(engine.OutcomeOOM, 0, "memory").Check(t,
 				testbox.Run(t, box, "python3", "-c", "import os, threading, time"+testbox.Eat+c.code))
 			select {
 			case <-box.Done(): // as at any limit, without Keep
@@ -79,18 +79,18 @@ def bomb():
 		name, code string
 		want       testbox.End
 	}{
-		{"itself", `bomb(); os._exit(3)`, testbox.Ends(engine.Pids, 3, "pids")},
+		{"itself", `bomb(); os._exit(3)`, testbox.Ends(engine.OutcomePids, 3, "pids")},
 		{"a child", `
 if os.fork() == 0: bomb(); os._exit(3)
-os._exit(os.waitstatus_to_exitcode(os.wait()[1]))`, testbox.Ends(engine.Pids, 3, "pids")},
+os._exit(os.waitstatus_to_exitcode(os.wait()[1]))`, testbox.Ends(engine.OutcomePids, 3, "pids")},
 		{"an orphan", `
 if os.fork() == 0:
     if os.fork() == 0:
         while os.getppid() != 1: time.sleep(.01) # whose place would be free again
         bomb()
     os._exit(0)
-os.wait(); time.sleep(3); os._exit(3)`, testbox.Ends(engine.Pids, 3, "pids")},
-		{"one that does well without", `bomb(); os._exit(0)`, testbox.Ends(engine.OK, 0, "pids")},
+os.wait(); time.sleep(3); os._exit(3)`, testbox.Ends(engine.OutcomePids, 3, "pids")},
+		{"one that does well without", `bomb(); os._exit(0)`, testbox.Ends(engine.OutcomeOK, 0, "pids")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{Pids: 16}})
@@ -114,28 +114,28 @@ def spin():
 		program []string
 		want    testbox.End
 	}{
-		{"itself", testbox.Python(spin + `spin()`), testbox.Ends(engine.CPU, 128+int(unix.SIGXCPU), "cputime")},
+		{"itself", testbox.Python(spin + `spin()`), testbox.Ends(engine.OutcomeCPU, 128+int(unix.SIGXCPU), "cputime")},
 		{"a thread", testbox.Python(spin + `
 threading.Thread(target=spin, daemon=True).start()
-time.sleep(60)`), testbox.Ends(engine.CPU, 128+int(unix.SIGXCPU), "cputime")},
+time.sleep(60)`), testbox.Ends(engine.OutcomeCPU, 128+int(unix.SIGXCPU), "cputime")},
 		// The child is killed, and its parent goes on. The kernel tells only the parent. The watchdog, which adds up all
 		// processes, may have seen the limit reached or not quite, since the kernel counts by ticks.
 		{"a child that is waited for", []string{"sh", "-c", `sh -c "while :; do :; done"; [ $? = 152 ] && exit 3`},
-			testbox.Ends(engine.Exit, 3, testbox.AnyEvent)},
+			testbox.Ends(engine.OutcomeExit, 3, testbox.AnyEvent)},
 		// No process reaches its own limit. The command reaches it only when the watchdog adds them up.
 		{"children, and all goes well", testbox.Python(spin + `
 for i in range(2):
     if os.fork() == 0:
         while time.process_time() < .53: pass
         os._exit(0)
-os.wait(); os.wait(); os._exit(0)`), testbox.Ends(engine.OK, 0, "cputime")},
+os.wait(); os.wait(); os._exit(0)`), testbox.Ends(engine.OutcomeOK, 0, "cputime")},
 		{"orphans", testbox.Python(spin + `
 for i in range(3):
     if os.fork() == 0:
         if os.fork() == 0: spin()
         os._exit(0)
     os.wait()
-time.sleep(60)`), testbox.Ends(engine.CPU, 137, "cputime")},
+time.sleep(60)`), testbox.Ends(engine.OutcomeCPU, 137, "cputime")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{CPUTime: time.Second}})
@@ -158,7 +158,7 @@ func TestOutcomeKilledFromOutside(t *testing.T) {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 				t.Error(err)
 			}
-		}, testbox.Ends(engine.Signaled, 137, "")},
+		}, testbox.Ends(engine.OutcomeSignal, 137, "")},
 		{"by the cgroup", func(t *testing.T, pid int) {
 			if !testbox.ByCgroups(t) {
 				t.Skip("it has none")
@@ -167,7 +167,7 @@ func TestOutcomeKilledFromOutside(t *testing.T) {
 			if err := os.WriteFile(kill, []byte("1"), 0); err != nil {
 				t.Error(err)
 			}
-		}, testbox.Ends(engine.Signaled, 137, "")},
+		}, testbox.Ends(engine.OutcomeSignal, 137, "")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mark := testbox.Marker(5100)

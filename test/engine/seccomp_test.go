@@ -37,7 +37,7 @@ print(os.wait()[1] & 127)`
 		if want == "" {
 			want = got
 		}
-		if res.Outcome != engine.OK || got != want || want != "EPERM EPERM EPERM EPERM EAFNOSUPPORT 31" {
+		if res.Outcome != engine.OutcomeOK || got != want || want != "EPERM EPERM EPERM EPERM EAFNOSUPPORT 31" {
 			t.Errorf("audit %v: %s, got %q, want %q; stderr %s", audit, res.Outcome, got, want, res.Stderr)
 		}
 		listed := []engine.Refusal{{Call: "init_module", Action: "kill", Count: 1},
@@ -74,7 +74,7 @@ for i, pid in enumerate(kids):
 for i, pid in enumerate(kids):
     if i % 2: os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
 print("done")`)
-	if res.Outcome != engine.OK || len(res.Refused) != 1 || res.Refused[0].Count < 2000 {
+	if res.Outcome != engine.OutcomeOK || len(res.Refused) != 1 || res.Refused[0].Count < 2000 {
 		t.Errorf("%s, stdout %q, %v; want 2000 or more", res.Outcome, res.Stdout, res.Refused)
 	}
 }
@@ -107,11 +107,11 @@ for cookie in (0, 1, 0x0101010101010101, -1): # what one might guess
     r = libc.syscall(nrat, -100, b"/bin/true", argv, None, 0, ctypes.c_long(cookie)); print(errno.errorcode[ctypes.get_errno()])
 t = threading.Thread(target=print, args=("threads",)); t.start(); t.join()`)
 		want := strings.Repeat("EPERM ", 12) + "threads"
-		if got := strings.Join(strings.Fields(string(res.Stdout)), " "); res.Outcome != engine.OK || got != want {
+		if got := strings.Join(strings.Fields(string(res.Stdout)), " "); res.Outcome != engine.OutcomeOK || got != want {
 			t.Errorf("%s: %s, got %q, want %q; stderr %s", profile, res.Outcome, got, want, res.Stderr)
 		}
 		// A second command has another cookie.
-		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, box, "true"); res.Outcome != engine.OutcomeOK {
 			t.Errorf("%s: a second command: %s", profile, res.Outcome)
 		}
 	}

@@ -36,17 +36,17 @@ func TestRefusedCodeKeepsTheSession(t *testing.T) {
 			"a check":            {engine.Code{Source: "1", Check: func(string) error { return no }}, nil, no},
 			"its length":         {engine.Code{Source: "#" + strings.Repeat("x", 9<<20)}, nil, engine.ErrInvalid},
 		} {
-			if res, err := s.Run(t.Context(), c.code, c.tools); !errors.Is(err, c.want) || res != nil {
+			if res, err := s.RunCode(t.Context(), c.code, c.tools); !errors.Is(err, c.want) || res != nil {
 				t.Errorf("%s, %s: %+v, %v", name, when, res, err)
 			}
 		}
 	}
 	refused("before the first run")
-	if res, err := s.Run(t.Context(), engine.Code{Source: "x = 42"}, nil); err != nil || res.Outcome != engine.OK {
+	if res, err := s.RunCode(t.Context(), engine.Code{Source: "x = 42"}, nil); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	refused("after it")
-	if res, err := s.Run(t.Context(), engine.Code{Source: "x"}, nil); err != nil || string(res.Value) != "42" {
+	if res, err := s.RunCode(t.Context(), engine.Code{Source: "x"}, nil); err != nil || string(res.Code.Value) != "42" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -70,13 +70,13 @@ func testSessionThatDoesNotRead(t *testing.T, l testbox.Level) {
 	for name, source := range map[string]string{"short": "1", "long": "#" + strings.Repeat("x", 4<<20)} {
 		t.Run(name, func(t *testing.T) {
 			s := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: 2 * time.Second}}).Session("python")
-			if res, err := s.Run(t.Context(), engine.Code{Source: stops}, nil); err != nil || string(res.Value) != "1" {
+			if res, err := s.RunCode(t.Context(), engine.Code{Source: stops}, nil); err != nil || string(res.Code.Value) != "1" {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				res, err := s.Run(t.Context(), engine.Code{Source: source}, nil)
-				if err == nil && (res.Outcome != engine.Timeout || res.Value != nil) {
+				res, err := s.RunCode(t.Context(), engine.Code{Source: source}, nil)
+				if err == nil && (res.Outcome != engine.OutcomeTimeout || res.Code.Value != nil) {
 					err = fmt.Errorf("%+v", res)
 				}
 				ended <- errors.Join(err, s.Close())
@@ -99,14 +99,14 @@ func TestSessionClosedWhileItRuns(t *testing.T) {
 }
 
 func testSessionClosedWhileItRuns(t *testing.T, l testbox.Level) {
-	s := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: engine.Unlimited}}).Session("python")
+	s := l.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Wall: engine.UnlimitedTime}}).Session("python")
 	running := make(chan struct{})
 	tools := new(broker.Set)
 	broker.Add(tools, "running", "", func(context.Context, struct{}) (int, error) { close(running); return 0, nil })
 	ended := make(chan error, 2)
 	go func() {
-		res, err := s.Run(t.Context(), engine.Code{Source: "running()\nwhile True: pass"}, tools)
-		if err == nil && res.Outcome != engine.Lost {
+		res, err := s.RunCode(t.Context(), engine.Code{Source: "running()\nwhile True: pass"}, tools)
+		if err == nil && res.Outcome != engine.OutcomeLost {
 			err = fmt.Errorf("%+v", res)
 		}
 		ended <- err
@@ -123,7 +123,7 @@ func testSessionClosedWhileItRuns(t *testing.T, l testbox.Level) {
 			t.Fatal("no end of it")
 		}
 	}
-	if _, err := s.Run(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
+	if _, err := s.RunCode(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("after its end: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestStartedTwice(t *testing.T) {
 	}()
 	select {
 	case res := <-ended:
-		if res.Outcome != engine.Timeout || string(res.Stdout) != "so far\n" || res.Tools["again"].Calls != 1 {
+		if res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "so far\n" || res.Code.Tools["again"].Calls != 1 {
 			t.Errorf("got %+v", res)
 		}
 	case <-time.After(20 * time.Second):
@@ -184,10 +184,10 @@ func testSessionWithABlockedWriter(t *testing.T, l testbox.Level) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if _, err := s.Run(t.Context(), engine.Code{Source: source, Stdout: w}, nil); err == nil {
+			if _, err := s.RunCode(t.Context(), engine.Code{Source: source, Stdout: w}, nil); err == nil {
 				t.Errorf("%s: no error for output that was not taken", name)
 			}
-			if _, err := s.Run(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
+			if _, err := s.RunCode(t.Context(), engine.Code{Source: "1"}, nil); !errors.Is(err, engine.ErrClosed) {
 				t.Errorf("%s: then %v", name, err)
 			}
 			if err := s.Close(); err != nil {

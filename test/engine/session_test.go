@@ -25,11 +25,11 @@ func testSessionTurns(t *testing.T, l testbox.Level) {
 		go func() {
 			tools := new(broker.Set)
 			broker.Add(tools, "me", "", func(context.Context, struct{}) (int, error) { return i, nil })
-			res, err := s.Run(t.Context(), engine.Code{Source: "x = me(); print(x); import sys; print(x, file=sys.stderr); x"},
+			res, err := s.RunCode(t.Context(), engine.Code{Source: "x = me(); print(x); import sys; print(x, file=sys.stderr); x"},
 				tools)
 			if want := fmt.Sprint(i); err == nil &&
-				(string(res.Value) != want || string(res.Stdout) != want+"\n" || string(res.Stderr) != want+"\n") {
-				err = fmt.Errorf("%d: value %s, stdout %q, stderr %q", i, res.Value, res.Stdout, res.Stderr)
+				(string(res.Code.Value) != want || string(res.Stdout) != want+"\n" || string(res.Stderr) != want+"\n") {
+				err = fmt.Errorf("%d: value %s, stdout %q, stderr %q", i, res.Code.Value, res.Stdout, res.Stderr)
 			}
 			errs <- err
 		}()
@@ -55,11 +55,11 @@ func testSessionClose(t *testing.T, l testbox.Level) {
 			err error
 		}
 		first, second := make(chan end, 1), make(chan end, 1)
-		go func() { res, err := s.Run(t.Context(), engine.Code{Source: source}, tools); first <- end{res, err} }()
+		go func() { res, err := s.RunCode(t.Context(), engine.Code{Source: source}, tools); first <- end{res, err} }()
 		<-calls
-		go func() { res, err := s.Run(t.Context(), engine.Code{Source: source}, tools); second <- end{res, err} }()
+		go func() { res, err := s.RunCode(t.Context(), engine.Code{Source: source}, tools); second <- end{res, err} }()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if _, err := s.Run(ctx, engine.Code{Source: "1"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.RunCode(ctx, engine.Code{Source: "1"}, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting for a turn: %v", err)
 		}
 		cancel()
@@ -68,7 +68,7 @@ func testSessionClose(t *testing.T, l testbox.Level) {
 				t.Error(err)
 			}
 		}
-		if e := <-first; e.err != nil || e.res.Outcome != engine.Lost || len(e.res.ToolCalls) != 1 {
+		if e := <-first; e.err != nil || e.res.Outcome != engine.OutcomeLost || len(e.res.Code.ToolCalls) != 1 {
 			t.Errorf("%+v, %v", e.res, e.err)
 		}
 		if e := <-second; !errors.Is(e.err, engine.ErrClosed) {

@@ -34,8 +34,8 @@ func testOutputIsBoundedWhileItIsRead(t *testing.T, l testbox.Level) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || res.TruncatedStderr {
-		t.Errorf("%s, %d bytes, truncated %v %v", res.Outcome, len(res.Stdout), res.TruncatedStdout, res.TruncatedStderr)
+	if res.Outcome != engine.OutcomeOK || len(res.Stdout) != 1000 || !res.Streams.TruncatedStdout || res.Streams.TruncatedStderr {
+		t.Errorf("%s, %d bytes, truncated %v %v", res.Outcome, len(res.Stdout), res.Streams.TruncatedStdout, res.Streams.TruncatedStderr)
 	}
 	if after, _ := testbox.Resident(t); after > before+16*engine.MiB {
 		t.Errorf("the host grew by %s while 1 GiB was written", after-before)
@@ -49,8 +49,8 @@ func TestTruncationKeepsCharactersWhole(t *testing.T) {
 func testTruncationKeepsCharactersWhole(t *testing.T, l testbox.Level) {
 	box := l.Sandbox(t, engine.Spec{Limits: engine.Limits{Output: 10}})
 	res := testbox.Run(t, box, "printf", "ééééééééé") // two bytes each
-	if got, want := string(res.Stdout), "ééééé"; got != want || !res.TruncatedStdout {
-		t.Errorf("got %q, truncated %v; want %q", got, res.TruncatedStdout, want)
+	if got, want := string(res.Stdout), "ééééé"; got != want || !res.Streams.TruncatedStdout {
+		t.Errorf("got %q, truncated %v; want %q", got, res.Streams.TruncatedStdout, want)
 	}
 	res = testbox.Run(t, box, "printf", "x€€€€") // three bytes each: the limit is inside one
 	if got, want := string(res.Stdout), "x€€€"; got != want {
@@ -84,7 +84,7 @@ func testLargeStreamsBothWays(t *testing.T, l testbox.Level) {
 	cmd.Stdin = io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{1}), size), in)
 	cmd.Stdout = out
 	res, err := cmd.Run()
-	if err != nil || res.Outcome != engine.OK {
+	if err != nil || res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if !bytes.Equal(in.Sum(nil), out.Sum(nil)) {
@@ -99,7 +99,7 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 func testCommandNeedNotReadItsInput(t *testing.T, l testbox.Level) {
 	cmd := l.Sandbox(t, engine.Spec{}).CommandContext(testbox.Within(t, time.Minute), "true")
 	cmd.Stdin = io.LimitReader(zeros{}, 100<<20)
-	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK {
+	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestFailingWriterDoesNotBlockTheCommand(t *testing.T) {
 func testFailingWriterDoesNotBlockTheCommand(t *testing.T, l testbox.Level) {
 	cmd := l.Sandbox(t, engine.Spec{}).CommandContext(testbox.Within(t, time.Minute), "head", "-c", "10M", "/dev/zero")
 	cmd.Stdout = failing{}
-	if res, err := cmd.Run(); !errors.Is(err, io.ErrNoProgress) || res.Outcome != engine.OK {
+	if res, err := cmd.Run(); !errors.Is(err, io.ErrNoProgress) || res.Outcome != engine.OutcomeOK {
 		t.Errorf("%+v, %v; want the Writer's error, and that the command did not notice", res, err)
 	}
 }
@@ -170,7 +170,7 @@ func testConcurrentLaunchesSeeOnlyTheirDescriptors(t *testing.T, l testbox.Level
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			res, err := cmd.Run()
-			if err != nil || res.Outcome != engine.OK {
+			if err != nil || res.Outcome != engine.OutcomeOK {
 				t.Errorf("%+v, %v", res, err)
 				return
 			}
@@ -249,7 +249,7 @@ func testTerminalInterrupts(t *testing.T, l testbox.Level) {
 	}
 	res, err := cmd.Wait()
 	_, _ = w.Close(), stdinW.Close()
-	if err != nil || res.Outcome != engine.Signaled || res.Signal != unix.SIGINT {
+	if err != nil || res.Outcome != engine.OutcomeSignal || res.Signal != unix.SIGINT {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

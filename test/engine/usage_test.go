@@ -125,7 +125,7 @@ for i in range(3):
 				// The watchdog looks four times a second, and closely near the limit.
 				box := l.Start(t, eng, engine.Spec{Limits: engine.Limits{Memory: 64 * engine.MiB}})
 				res := testbox.Run(t, box, "python3", "-c", "import os, time"+"\n"+fmt.Sprintf(c.code, int64(n))+"\ntime.sleep(.6)")
-				if res.Outcome != engine.OK || res.Usage.By == "" {
+				if res.Outcome != engine.OutcomeOK || res.Usage.By == "" {
 					t.Fatalf("%s, usage by %q: %s", res.Outcome, res.Usage.By, res.Stderr)
 				}
 				return float64(res.Usage.Memory)
@@ -180,11 +180,11 @@ func TestOutcomeOfTheWorkspace(t *testing.T) {
 	}
 	box := testbox.Start(t, testbox.Open(t), engine.Spec{FS: engine.FS{Workspace: dir},
 		Limits: engine.Limits{Workspace: 2 * engine.MiB}, Keep: true})
-	if res := testbox.Run(t, box, "sh", "-c", "head -c 1000000 /dev/zero >small; rm before"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, box, "sh", "-c", "head -c 1000000 /dev/zero >small; rm before"); res.Outcome != engine.OutcomeOK {
 		t.Fatalf("within the limit: %+v", res)
 	}
 	res := testbox.Run(t, box, "sh", "-c", "head -c 8000000 /dev/zero >large; sleep 98301")
-	if res.Outcome != engine.Disk || len(res.Events) != 1 || res.Events[0].Limit != "workspace" {
+	if res.Outcome != engine.OutcomeDisk || len(res.Events) != 1 || res.Events[0].Limit != "workspace" {
 		t.Errorf("%s with %+v", res.Outcome, res.Events)
 	}
 }

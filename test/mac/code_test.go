@@ -21,10 +21,10 @@ func TestLanguages(t *testing.T) {
 		t.Run(c.language, func(t *testing.T) {
 			needs(t, c.interpreter)
 			res := code(t, eng, engine.Spec{}, c.language, c.source)
-			if res.Outcome != engine.OK || string(res.Stdout) != c.stdout || string(res.Value) != c.value ||
-				len(res.ToolCalls) == 0 || res.ToolCalls[0].Error != "" {
-				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Value,
-					res.ToolCalls, res.Error, res.Stderr)
+			if res.Outcome != engine.OutcomeOK || string(res.Stdout) != c.stdout || string(res.Code.Value) != c.value ||
+				len(res.Code.ToolCalls) == 0 || res.Code.ToolCalls[0].Error != "" {
+				t.Errorf("%s, stdout %q, value %s, calls %+v, error %+v, stderr %s", res.Outcome, res.Stdout, res.Code.Value,
+					res.Code.ToolCalls, res.Code.Error, res.Stderr)
 			}
 		})
 	}
@@ -42,12 +42,12 @@ func TestSession(t *testing.T) {
 			s := box.Session(c.language)
 			defer s.Close()
 			for _, source := range []string{c.first, c.second} {
-				res, err := s.Run(t.Context(), engine.Code{Language: c.language, Source: source}, nil)
+				res, err := s.RunCode(t.Context(), engine.Code{Language: c.language, Source: source}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if source == c.second && string(res.Value) != "42" {
-					t.Errorf("value %s, error %+v", res.Value, res.Error)
+				if source == c.second && string(res.Code.Value) != "42" {
+					t.Errorf("value %s, error %+v", res.Code.Value, res.Code.Error)
 				}
 			}
 		})

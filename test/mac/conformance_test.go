@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 
 func code(t testing.TB, eng *engine.Engine, s engine.Spec, language, source string) *engine.Result {
 	t.Helper()
-	res, err := eng.Run(testbox.Within(t, limit), s, engine.Code{Language: language, Source: source}, testbox.Adders())
+	res, err := eng.RunCode(testbox.Within(t, limit), s, engine.Code{Language: language, Source: source}, testbox.Adders())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func fiveCallsInALoop(t *testing.T) {
 	needs(t, "python3")
 	res := code(t, open(t, nil), engine.Spec{}, "python",
 		"total = 0\nfor i in range(5):\n    total = add(a=total, b=i + 1)\ntotal")
-	if res.Outcome != engine.OK || string(res.Value) != "15" || len(res.ToolCalls) != 5 {
-		t.Errorf("%s, value %s, %d calls, error %+v, stderr %s; want 15 and 5 calls", res.Outcome, res.Value,
-			len(res.ToolCalls), res.Error, res.Stderr)
+	if res.Outcome != engine.OutcomeOK || string(res.Code.Value) != "15" || len(res.Code.ToolCalls) != 5 {
+		t.Errorf("%s, value %s, %d calls, error %+v, stderr %s; want 15 and 5 calls", res.Outcome, res.Code.Value,
+			len(res.Code.ToolCalls), res.Code.Error, res.Stderr)
 	}
 }
 
@@ -80,7 +80,7 @@ func connects(t *testing.T, script string) {
 		t.Fatalf("outside: %v: %s", err, out)
 	}
 	res := testbox.Run(t, sandbox(t, engine.Spec{}), "python3", "-c", script)
-	if res.Outcome != engine.Exit || !strings.Contains(string(res.Stderr), "PermissionError") {
+	if res.Outcome != engine.OutcomeExit || !strings.Contains(string(res.Stderr), "PermissionError") {
 		t.Errorf("inside: %s, stdout %s, stderr %s; want a PermissionError", res.Outcome, res.Stdout, res.Stderr)
 	}
 }
@@ -91,7 +91,7 @@ func writeToEtcFails(t *testing.T) {
 	if exists("/etc/tegmen-test-etc") {
 		t.Error("it was made", os.Remove("/etc/tegmen-test-etc"))
 	}
-	if res.Outcome != engine.Exit || !strings.Contains(string(res.Stderr), "Operation not permitted") {
+	if res.Outcome != engine.OutcomeExit || !strings.Contains(string(res.Stderr), "Operation not permitted") {
 		t.Errorf("%s, stderr %s; want EPERM, Seatbelt's, also where the mode of /etc would refuse", res.Outcome, res.Stderr)
 	}
 }
@@ -103,7 +103,7 @@ func endlessLoopTimesOut(t *testing.T) {
 	mark := testbox.Marker(20)
 	res := code(t, eng, engine.Spec{Limits: engine.Limits{Wall: 2 * time.Second}}, "python",
 		"import subprocess\nsubprocess.Popen(['sleep', '"+mark+"'])\nprint('x', flush=True)\nwhile True: pass")
-	if res.Outcome != engine.Timeout || string(res.Stdout) != "x\n" {
+	if res.Outcome != engine.OutcomeTimeout || string(res.Stdout) != "x\n" {
 		t.Errorf("%s, stdout %q, stderr %s; want a timeout, and what was written before", res.Outcome, res.Stdout, res.Stderr)
 	}
 	if left := testbox.Alive(t, mark); len(left) > 0 {
@@ -162,7 +162,7 @@ func TestHiddenCannotBeRead(t *testing.T) {
 	for _, script := range []string{"cat .ssh/key", "ls .ssh", "stat .ssh/key", "cat .SSH/KEY",
 		"cat /System/Volumes/Data" + home + "/.ssh/key"} {
 		res := testbox.Run(t, box, "sh", "-c", "cd "+home+" && "+script)
-		if res.Outcome != engine.Exit || len(res.Stdout) > 0 {
+		if res.Outcome != engine.OutcomeExit || len(res.Stdout) > 0 {
 			t.Errorf("%s: %s, stdout %s, stderr %s", script, res.Outcome, res.Stdout, res.Stderr)
 		}
 	}
@@ -175,7 +175,7 @@ func hostEnvironment(t *testing.T) {
 	for name, script := range map[string]string{"sh": "env", "bash": "env",
 		"python": "import os\nprint(dict(os.environ))"} {
 		res := code(t, eng, engine.Spec{}, name, script)
-		if res.Outcome != engine.OK || len(res.Stdout) == 0 || strings.Contains(string(res.Stdout), "only-of-the-host") {
+		if res.Outcome != engine.OutcomeOK || len(res.Stdout) == 0 || strings.Contains(string(res.Stdout), "only-of-the-host") {
 			t.Errorf("%s: %s, stdout %s", name, res.Outcome, res.Stdout)
 		}
 	}
@@ -212,7 +212,7 @@ func TestFileSize(t *testing.T) {
 	for _, env := range [][]string{nil, {"POSIXLY_CORRECT=1"}} {
 		cmd := box.CommandContext(testbox.Within(t, limit), "sh", "-c",
 			"dd if=/dev/zero of=big bs=65536 count=64 2>/dev/null; wc -c <big")
-		cmd.Env = env
+		cmd.ExtraEnv = env
 		res, err := cmd.Run()
 		if err != nil || strings.TrimSpace(string(res.Stdout)) != "1048576" {
 			t.Errorf("with %q: a file of %q bytes, want 1048576; %v", env, res.Stdout, err)

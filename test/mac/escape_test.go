@@ -248,7 +248,7 @@ func (s *scene) inside(t *testing.T, eng *engine.Engine, shell, script string) s
 	t.Helper()
 	box := start(t, eng, engine.Spec{FS: engine.FS{Workspace: s.ws}, Limits: engine.Limits{Wall: 30 * time.Second}})
 	cmd := box.CommandContext(testbox.Within(t, limit), shell, "-c", begun[shell]+script)
-	cmd.Env = s.env
+	cmd.ExtraEnv = s.env
 	res, err := cmd.Run()
 	if err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func TestNested(t *testing.T) {
 		script(t, path, `exec /usr/bin/sandbox-exec -p '(version 1)(allow default)' /usr/bin/sandbox-exec "$@"`)
 	}
 	eng := open(t, func(h *engine.Host) { h.SandboxExec, h.TrySeatbelt = path, nil })
-	res, err := eng.Run(testbox.Within(t, limit), engine.Spec{}, engine.Code{Language: "sh", Source: "echo ran"}, nil)
+	res, err := eng.RunCode(testbox.Within(t, limit), engine.Spec{}, engine.Code{Language: "sh", Source: "echo ran"}, nil)
 	if res != nil || !errors.Is(err, engine.ErrUnsupported) || !errors.Is(err, os.ErrPermission) {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -147,9 +147,9 @@ const printEnv = "import json, os; print(json.dumps({os.fsdecode(k): os.fsdecode
 func environment(t *testing.T, box *engine.Sandbox, env []string) (got map[string]string) {
 	t.Helper()
 	cmd := box.CommandContext(testbox.Within(t, limit), "python3", "-c", printEnv)
-	cmd.Env = env
+	cmd.ExtraEnv = env
 	res, err := cmd.Run()
-	if err != nil || res.Outcome != engine.OK {
+	if err != nil || res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if err := json.Unmarshal(res.Stdout, &got); err != nil {
@@ -216,7 +216,7 @@ func TestArguments(t *testing.T) {
 	res := testbox.Run(t, box, "python3", append([]string{"-c", `
 import os, sys
 sys.stdout.buffer.write(b"\0".join(os.fsencode(a) for a in sys.argv[1:]))`}, args...)...)
-	if got := bytes.Split(res.Stdout, []byte{0}); res.Outcome != engine.OK || len(got) != len(args) {
+	if got := bytes.Split(res.Stdout, []byte{0}); res.Outcome != engine.OutcomeOK || len(got) != len(args) {
 		t.Fatalf("%s, %d arguments, want %d; stderr %s", res.Outcome, len(got), len(args), res.Stderr)
 	} else {
 		for i, a := range args {
@@ -239,7 +239,7 @@ func TestNamesOfPrograms(t *testing.T) {
 			}
 		}
 		cmd := box.CommandContext(testbox.Within(t, limit), name) // found by a relative PATH
-		cmd.Env = []string{"PATH=.:/usr/bin:/bin"}
+		cmd.ExtraEnv = []string{"PATH=.:/usr/bin:/bin"}
 		if res, err := cmd.Run(); err != nil || string(res.Stdout) != "ran\n" {
 			t.Errorf("%q in PATH: %+v, %v", name, res, err)
 		}
@@ -251,9 +251,9 @@ func TestExitCodes(t *testing.T) {
 	for _, code := range []int{0, 1, 2, 3, 63, 64, 65, 66, 71, 77, 100, 124, 125, 126, 127, 128, 129, 137, 143, 200, 254,
 		255} {
 		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("exit %d", code))
-		want := engine.Exit
+		want := engine.OutcomeExit
 		if code == 0 {
-			want = engine.OK
+			want = engine.OutcomeOK
 		}
 		if res.ExitCode != code || res.Outcome != want || res.Signal != 0 || len(res.Stderr) > 0 {
 			t.Errorf("exit %d: %s %d, signal %d, stderr %s", code, res.Outcome, res.ExitCode, res.Signal, res.Stderr)
@@ -262,7 +262,7 @@ func TestExitCodes(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGABRT, syscall.SIGKILL,
 		syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGTERM, syscall.SIGUSR1} {
 		res := testbox.Run(t, box, "sh", "-c", fmt.Sprintf("kill -%d $$", int(sig)))
-		if res.Outcome != engine.Signaled || res.Signal != sig || res.ExitCode != 128+int(sig) {
+		if res.Outcome != engine.OutcomeSignal || res.Signal != sig || res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %s, signal %s, code %d", sig, res.Outcome, res.Signal, res.ExitCode)
 		}
 	}

@@ -120,12 +120,12 @@ func TestCancelOfOneLeavesTheOther(t *testing.T) {
 	sh(t, box, "until [ -e one ] && [ -e other ]; do sleep 0.02; done")
 	testbox.Runs(t, "sleep "+mark)
 	cancel()
-	if res, err := one.Wait(); err != nil || res.Outcome != engine.Canceled {
+	if res, err := one.Wait(); err != nil || res.Outcome != engine.OutcomeCanceled {
 		t.Errorf("the one: %+v, %v", res, err)
 	}
 	testbox.Until(t, "what it left is gone", func() bool { return len(testbox.Alive(t, mark)) == 0 })
 	sh(t, box, ": >end")
-	if res, err := other.Wait(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != "done\n" {
+	if res, err := other.Wait(); err != nil || res.Outcome != engine.OutcomeOK || string(res.Stdout) != "done\n" {
 		t.Errorf("the other: %+v, %v", res, err)
 	}
 }
@@ -152,7 +152,7 @@ func TestCloseWhileCommandsRun(t *testing.T) {
 	}
 	empty(t, temp)
 	for _, cmd := range cmds {
-		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Lost {
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.OutcomeLost {
 			t.Errorf("%+v, %v; want lost", res, err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestTooManyProcesses(t *testing.T) {
 	mark := testbox.Marker(33)
 	box := sandbox(t, engine.Spec{Limits: engine.Limits{Pids: 10}})
 	res := testbox.Run(t, box, "sh", "-c", "i=0; while [ $i -lt 30 ]; do sleep "+mark+" & i=$((i+1)); done; wait")
-	if res.Outcome != engine.Pids {
+	if res.Outcome != engine.OutcomePids {
 		t.Errorf("%s, stderr %s; want pids", res.Outcome, res.Stderr)
 	}
 	testbox.Until(t, "all are gone", func() bool { return len(testbox.Alive(t, mark)) == 0 })
@@ -178,12 +178,12 @@ func TestOutputIsBounded(t *testing.T) {
 	box := sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{Output: 1000, Discard: 4 * engine.MiB}})
 	res := testbox.Run(t, box, "sh", "-c",
 		"dd if=/dev/zero bs=65536 count=4 2>/dev/null; dd if=/dev/zero bs=500 count=1 2>/dev/null | cat >&2")
-	if res.Outcome != engine.OK || len(res.Stdout) != 1000 || !res.TruncatedStdout || len(res.Stderr) != 500 ||
-		res.TruncatedStderr {
+	if res.Outcome != engine.OutcomeOK || len(res.Stdout) != 1000 || !res.Streams.TruncatedStdout || len(res.Stderr) != 500 ||
+		res.Streams.TruncatedStderr {
 		t.Errorf("%s, %d bytes (%v), %d (%v); want 1000 truncated, 500 not", res.Outcome, len(res.Stdout),
-			res.TruncatedStdout, len(res.Stderr), res.TruncatedStderr)
+			res.Streams.TruncatedStdout, len(res.Stderr), res.Streams.TruncatedStderr)
 	}
-	if res := testbox.Run(t, box, "cat", "/dev/zero"); res.Outcome != engine.Output || len(res.Stdout) != 1000 {
+	if res := testbox.Run(t, box, "cat", "/dev/zero"); res.Outcome != engine.OutcomeOutput || len(res.Stdout) != 1000 {
 		t.Errorf("endless: %s, %d bytes; want output, 1000", res.Outcome, len(res.Stdout))
 	}
 }
@@ -197,13 +197,13 @@ func TestStdin(t *testing.T) {
 		text := strings.Repeat("x", size)
 		cmd := box.CommandContext(testbox.Within(t, limit), "cat")
 		cmd.Stdin = strings.NewReader(text)
-		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK || string(res.Stdout) != text {
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOK || string(res.Stdout) != text {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	cmd := box.CommandContext(testbox.Within(t, limit), "true") // who does not read it
 	cmd.Stdin = strings.NewReader(strings.Repeat("x", 300_000))
-	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK {
+	if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOK {
 		t.Errorf("not read: %+v, %v", res, err)
 	}
 }
@@ -215,7 +215,7 @@ func TestTerminal(t *testing.T) {
 		cmd := box.CommandContext(testbox.Within(t, limit), "bash", "-c", script)
 		cmd.TTY, cmd.Stdin = &engine.WindowSize{Rows: 33, Cols: 77}, stdin
 		res, err := cmd.Run()
-		if err != nil || res.Outcome != engine.OK {
+		if err != nil || res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%s: %+v, %v", script, res, err)
 		}
 		return strings.Join(strings.Fields(string(res.Stdout)), " ")
@@ -277,7 +277,7 @@ func testSeparate(t *testing.T, box *engine.Sandbox, file string) {
 	t.Run("by name", func(t *testing.T) {
 		needSeatbelt(t)
 		for _, script := range []string{"cat " + file, "echo y >>" + file, "rm " + file} {
-			if res := testbox.Run(t, box, "sh", "-c", script); res.Outcome != engine.Exit {
+			if res := testbox.Run(t, box, "sh", "-c", script); res.Outcome != engine.OutcomeExit {
 				t.Errorf("%s: %s, %s", script, res.Outcome, res.Stdout)
 			}
 		}
@@ -312,7 +312,7 @@ func TestSignals(t *testing.T) {
 		if err := cmd.Signal(sig); err != nil {
 			t.Error(err)
 		}
-		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.Signaled || res.Signal != sig ||
+		if res, err := cmd.Wait(); err != nil || res.Outcome != engine.OutcomeSignal || res.Signal != sig ||
 			res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %+v, %v", sig, res, err)
 		}
@@ -350,14 +350,14 @@ func TestTextsFollowNoLink(t *testing.T) {
 	box := start(t, open(t, nil), engine.Spec{Keep: true})
 	res := testbox.Run(t, box, "sh", "-c", `cd "$TMPDIR/.." && for n in 1 2 3; do ln -s "$0" run-$n; done`, target)
 	t.Logf("links: %s, %s", res.Outcome, res.Stderr)
-	_, err := box.Run(testbox.Within(t, limit), engine.Code{Language: "sh", Source: "echo ran"}, testbox.Adders())
+	_, err := box.RunCode(testbox.Within(t, limit), engine.Code{Language: "sh", Source: "echo ran"}, testbox.Adders())
 	if standIn && !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v, want that it exists", err)
 	}
 	if names, err := os.ReadDir(target); err != nil || len(names) > 0 {
 		t.Errorf("%v, %v", names, err)
 	}
-	if res := testbox.Run(t, box, "echo", "alive"); res.Outcome != engine.OK {
+	if res := testbox.Run(t, box, "echo", "alive"); res.Outcome != engine.OutcomeOK {
 		t.Errorf("the sandbox: %s", res.Outcome)
 	}
 }
@@ -376,7 +376,7 @@ func TestStoppedLauncher(t *testing.T) {
 	for range 5 {
 		cmd := box.CommandContext(testbox.Within(t, limit), "echo", mark)
 		cmd.Wall = time.Second
-		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OK && res.Outcome != engine.Timeout {
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeOK && res.Outcome != engine.OutcomeTimeout {
 			t.Errorf("%+v, %v", res, err)
 		}
 	}

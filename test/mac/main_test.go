@@ -64,7 +64,7 @@ func sandbox(t testing.TB, s engine.Spec) *engine.Sandbox {
 func output(t testing.TB, box *engine.Sandbox, name string, args ...string) string {
 	t.Helper()
 	res := testbox.Run(t, box, name, args...)
-	if res.Outcome != engine.OK {
+	if res.Outcome != engine.OutcomeOK {
 		t.Fatalf("%s %q: %s %d, stdout %s, stderr %s", name, args, res.Outcome, res.ExitCode, res.Stdout, res.Stderr)
 	}
 	return string(res.Stdout)

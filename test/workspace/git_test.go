@@ -106,13 +106,13 @@ func TestCommitsInside(t *testing.T) {
 		commitInside(t, dir+"/linked")
 		box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: dir + "/linked"}})
 		for _, name := range []string{"hooks/x", "config", "config.worktree", "commondir", "modules/x", "worktrees/linked/commondir", "worktrees/linked/gitdir", "worktrees/linked/config.worktree", "worktrees/third/HEAD", "worktrees/x", "../file", "../../third/file"} {
-			if res := testbox.Run(t, box, "sh", "-c", ">"+main+"/.git/"+name); res.Outcome == engine.OK {
+			if res := testbox.Run(t, box, "sh", "-c", ">"+main+"/.git/"+name); res.Outcome == engine.OutcomeOK {
 				if _, err := os.Stat(filepath.Join(main, ".git", name)); err == nil {
 					t.Errorf("%s can be written to", name)
 				}
 			}
 		}
-		if res := testbox.Run(t, box, "sh", "-c", "rm .git || mv .git x || echo x >.git"); res.Outcome == engine.OK {
+		if res := testbox.Run(t, box, "sh", "-c", "rm .git || mv .git x || echo x >.git"); res.Outcome == engine.OutcomeOK {
 			t.Error(".git can be replaced")
 		}
 	})
@@ -125,7 +125,7 @@ func TestCommitsInside(t *testing.T) {
 		env := "cd sub && echo x >f && git add f && " +
 			"GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=b git commit -qm inside"
 		if res := testbox.Run(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}), "sh", "-c",
-			env); res.Outcome == engine.OK {
+			env); res.Outcome == engine.OutcomeOK {
 			t.Error("a submodule's repository is writable")
 		}
 		testbox.Output(t, testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws,

@@ -71,7 +71,7 @@ func TestProtectedFromGuests(t *testing.T) {
 		handOver(t, ws)
 		spec.FS.Workspace = ws
 		res := testbox.Run(t, testbox.Start(t, eng, spec), "python3", "-c", actor, what)
-		if res.Outcome != engine.OK {
+		if res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%s, stderr %s", res.Outcome, res.Stderr)
 		}
 		return strings.TrimSpace(string(res.Stdout))

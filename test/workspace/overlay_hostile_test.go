@@ -267,7 +267,7 @@ for path in ("d", "a"):
     try: os.setxattr(path, "trusted.overlay.opaque", b"y")
     except OSError: pass
 `)
-		if res.Outcome != engine.OK || strings.Contains(string(res.Stdout), "made") {
+		if res.Outcome != engine.OutcomeOK || strings.Contains(string(res.Stdout), "made") {
 			t.Errorf("%+v", res)
 		}
 		if got := changes(t, box); len(got) > 0 {
@@ -280,7 +280,7 @@ for path in ("d", "a"):
 		deeper := func(times, from string) {
 			if res := testbox.Run(t, box, "python3", "-c",
 				"import os\nos.chdir('"+from+"')\n"+
-					"for i in range("+times+"): os.mkdir('x'); os.chdir('x')"); res.Outcome != engine.OK {
+					"for i in range("+times+"): os.mkdir('x'); os.chdir('x')"); res.Outcome != engine.OutcomeOK {
 				t.Fatalf("%+v", res)
 			}
 		}
@@ -299,7 +299,7 @@ for path in ("d", "a"):
 		s := overlaid(t)
 		s.Limits.TmpFiles = 200000
 		box := testbox.Sandbox(t, s)
-		if res := testbox.Run(t, box, "python3", "-c", "import os\nfor i in range(100000): os.close(os.open('%s/f%d' % ('d' if i % 2 else 'e', i), os.O_CREAT))"); res.Outcome != engine.OK {
+		if res := testbox.Run(t, box, "python3", "-c", "import os\nfor i in range(100000): os.close(os.open('%s/f%d' % ('d' if i % 2 else 'e', i), os.O_CREAT))"); res.Outcome != engine.OutcomeOK {
 			t.Fatalf("%+v", res)
 		}
 		begin := time.Now()

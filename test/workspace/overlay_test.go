@@ -208,7 +208,7 @@ func TestOverlayQuota(t *testing.T) {
 	box := testbox.Sandbox(t, s)
 	for _, c := range []string{"head -c 3000000 /dev/zero >n",
 		"cp a /tmp/x; for i in $(seq 200); do : >f$i || exit 1; done", "head -c 3000000 /dev/zero >>a"} {
-		if res := testbox.Run(t, box, "sh", "-c", c); res.Outcome != engine.Exit ||
+		if res := testbox.Run(t, box, "sh", "-c", c); res.Outcome != engine.OutcomeExit ||
 			!strings.Contains(string(res.Stderr), "No space left on device") {
 			t.Errorf("%s: %+v", c, res)
 		}
@@ -291,7 +291,7 @@ func TestOverlayAfterTheEnd(t *testing.T) {
 		box := testbox.Sandbox(t, s)
 		cmd := box.Command("sh", "-c", "echo 1 >n; sleep 1000")
 		cmd.Wall = 300 * time.Millisecond
-		if res, err := cmd.Run(); err != nil || res.Outcome != engine.Timeout {
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeTimeout {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		<-box.Done()

@@ -73,7 +73,7 @@ func TestNoPlaceholdersAfterwards(t *testing.T) {
 		box := testbox.Start(t, eng, spec)
 		cmd := box.Command("sleep", "1000")
 		cmd.Wall = time.Millisecond
-		if res, err := cmd.Run(); err != nil || res.Outcome != engine.Timeout {
+		if res, err := cmd.Run(); err != nil || res.Outcome != engine.OutcomeTimeout {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		<-box.Done()
@@ -132,7 +132,7 @@ func TestUnwritableWorkspace(t *testing.T) {
 	t.Run("another's", func(t *testing.T) {
 		testenv.Need(t, testenv.User, testenv.File("/srv"))
 		if res := testbox.Run(t, testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: "/srv"}}), "mkdir",
-			"/srv/.vscode"); res.Outcome != engine.Exit {
+			"/srv/.vscode"); res.Outcome != engine.OutcomeExit {
 			t.Errorf("%+v", res)
 		}
 	})

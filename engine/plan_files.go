@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/protect"
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
+
+// decideFiles makes the mount table.
+func (pl *planner) decideFiles() {
+	table, err := pl.root()
+	if err != nil {
+		pl.fail(hostError("root", pl.spec.FS.Root, err))
+		return
+	}
+	binds, ok := pl.binds()
+	if !ok {
+		return
+	}
+	protected, ok := pl.protect()
+	if !ok {
+		return
+	}
+	binds = append(binds, protected...)
+	// As docker does: what stands deeper comes later, in whatever order it was given.
+	slices.SortStableFunc(binds, func(a, b rootfs.Node) int { return rootfs.Depth(a.Path) - rootfs.Depth(b.Path) })
+	for _, n := range binds {
+		table = table.Add(n)
+	}
+	table = pl.linkWorkspace(table)
+	switch {
+	case pl.spec.FS.Workspace != "":
+		pl.plan.Dir = filepath.Clean(pl.spec.FS.Workspace)
+	case table.Has(rootfs.Workspace):
+		pl.plan.Dir = rootfs.Workspace
+	default:
+		pl.plan.Dir = "/tmp"
+	}
+	table.Sort()
+	pl.config.Table = table
+}
+
+// root is the table that everything else is mounted on.
+func (pl *planner) root() (rootfs.Table, error) {
+	o := rootfs.Options{
+		UID: pl.config.IDs.UID, GID: pl.config.IDs.GID, Hostname: pl.config.Hostname, Proc: pl.host.Proc,
+		TmpBytes: tmpfsLimit(pl.limits.Tmp), TmpInodes: tmpfsLimit(pl.limits.TmpFiles),
+	}
+	switch root := pl.spec.FS.Root; {
+	case pl.usesProcessGroups():
+		return rootfs.Table{{Path: "/", Kind: rootfs.Dir}}, nil // all else the host has
+	case root == "":
+		return rootfs.Host(pl.lookup, o)
+	default:
+		return rootfs.Directory(pl.lookup, root, pl.spec.FS.Overlay, o)
+	}
+}
+
+// binds are the mounts that the Spec asks for, the workspace among them.
+func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
+	failed := len(pl.errs)
+	for _, m := range pl.spec.FS.Mounts {
+		n, err := pl.mount(m)
+		pl.fail(err)
+		nodes = append(nodes, n)
+	}
+	if ws := pl.spec.FS.Workspace; ws != "" {
+		at, err := pl.bindWorkspace(ws)
+		pl.fail(err)
+		nodes = append(nodes, at...)
+	}
+	seen := make(map[string]bool)
+	for _, n := range nodes {
+		if seen[n.Path] && n.Path != "" {
+			pl.fail(invalid("mount %s: given twice", n.Path))
+		}
+		seen[n.Path] = true
+	}
+	return nodes, len(pl.errs) == failed
+}
+
+// tmpfsLimit is a limit as a tmpfs takes it: 0 is none.
+func tmpfsLimit[T Bytes | int | time.Duration](v T) int64 {
+	if int64(v) == math.MaxInt64 {
+		return 0
+	}
+	return int64(v)
+}
+
+func (pl *planner) mount(m Mount) (rootfs.Node, error) {
+	at := path.Clean(m.Target)
+	if m.Type == MountTmpfs {
+		size, mode := cmp.Or(m.Size, pl.limits.Tmp), cmp.Or(m.Mode, 0o1777)
+		return rootfs.Node{Path: at, Kind: rootfs.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(pl.limits.TmpFiles)}, nil
+	}
+	src, err := pl.source("mount", m.Source)
+	return rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}, err
+}
+
+// bindWorkspace binds the directory at the path it was asked for and, when that
+// goes through a symbolic link, at the path it really has.
+func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
+	if pl.workspace == nil {
+		src, err := pl.source("workspace", ws)
+		if err != nil {
+			return nil, err
+		}
+		pl.workspace = &src
+	}
+	src := *pl.workspace
+	if !src.Dir {
+		return nil, invalid("workspace %s: not a directory", ws)
+	}
+	paths := []string{filepath.Clean(ws)}
+	if src.Path != paths[0] {
+		paths = append(paths, src.Path)
+	}
+	for _, at := range paths {
+		if err := target("workspace", at); err != nil {
+			return nil, err
+		}
+		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
+			if rootfs.Within(dir, at) {
+				return nil, invalid("workspace %s: %s is the system's", ws, dir)
+			}
+		}
+		nodes = append(nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src})
+	}
+	if pl.overlaid() {
+		nodes = []rootfs.Node{pl.overlayNode(src)}
+	}
+	if pl.host.Become && src.UID == 0 && src.Mode&0o002 == 0 {
+		return nil, invalid("workspace %s: it belongs to root, and guests never run as root, so they could not write to it: chown it to an ordinary user", ws)
+	}
+	return nodes, nil
+}
+
+// protect protects the workspace.
+func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
+	pl.plan.workspace = pl.workspace
+	if pl.workspace == nil {
+		return nil, true
+	}
+	o := protect.Options{
+		Workspace: *pl.workspace, At: filepath.Clean(pl.spec.FS.Workspace),
+		Mountable: func(at string) error { return target("workspace", at) },
+		Lookup:    pl.lookup, ReadFile: pl.host.ReadFile,
+	}
+	for _, m := range pl.spec.FS.Mounts {
+		o.Mounts = append(o.Mounts, path.Clean(m.Target))
+	}
+	for _, a := range pl.spec.FS.AllowWrite {
+		o.AllowWrite = append(o.AllowWrite, protect.Relative(pl.spec.FS.Workspace, a))
+	}
+	d, errs := protect.Decide(o)
+	for _, err := range errs {
+		pl.fail(invalidOnce(err))
+	}
+	pl.plan.notes = append(pl.plan.notes, d.Notes...)
+	if !pl.overlaid() {
+		pl.config.Placeholders, pl.config.Protected = d.Dirs, d.Any
+		return d.Nodes, len(errs) == 0
+	}
+	pl.config.Overlay = &box.Overlay{Workspace: *pl.workspace, OnDisk: pl.spec.FS.Upper != "", Slack: int64(pl.limits.Workspace)}
+	pl.config.Overlay.Rules, nodes = d.Rules()
+	return nodes, len(errs) == 0
+}
+
+// invalidOnce makes an error an ErrInvalid.
+func invalidOnce(err error) error { return hostError("", "", err) }

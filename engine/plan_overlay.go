@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
+
+// overlaid reports whether the workspace is written to in a layer above it.
+func (pl *planner) overlaid() bool { return pl.spec.FS.WorkspaceMode == WorkspaceOverlay }
+
+func checkOverlay(s Spec) (errs []error) {
+	f := s.FS
+	switch f.WorkspaceMode {
+	case "", WorkspaceDirect, WorkspaceOverlay:
+	default:
+		errs = append(errs, invalid("workspace mode %q: neither %s nor %s", f.WorkspaceMode, WorkspaceDirect, WorkspaceOverlay))
+	}
+	switch {
+	case f.Workspace == "" && f.WorkspaceMode != "":
+		errs = append(errs, invalid("workspace mode %s without a workspace", f.WorkspaceMode))
+	case f.WorkspaceMode != WorkspaceOverlay && f.Upper != "":
+		errs = append(errs, invalid("upper %s: only a workspace of mode %s has one", f.Upper, WorkspaceOverlay))
+	case f.Workspace == "" && s.Limits.Workspace != 0:
+		errs = append(errs, invalid("limit workspace: without a workspace"))
+	case f.Upper != "" && s.Limits.Workspace != 0 && s.Limits.Workspace != UnlimitedBytes:
+		errs = append(errs, invalid("limit workspace: nothing limits what is written to the upper %s: leave out one of them", f.Upper))
+	}
+	if f.Upper != "" {
+		errs = append(errs, hostPath("upper", f.Upper))
+	}
+	return errs
+}
+
+// overlayNode is the node of the workspace, at its real path.
+func (pl *planner) overlayNode(src rootfs.Source) rootfs.Node {
+	return rootfs.Node{Path: src.Path, Kind: rootfs.Overlay, Source: src, Mode: src.Mode&0o777 | 0o700,
+		Size: tmpfsLimit(pl.limits.Workspace), Inodes: tmpfsLimit(pl.limits.TmpFiles)}
+}
+
+// linkWorkspace makes the name by which an overlaid workspace was asked for, if
+// that is not the real one: two overlays cannot share an upper. Where the name lies
+// in a tree of the host's, it exists already.
+func (pl *planner) linkWorkspace(t rootfs.Table) rootfs.Table {
+	if !pl.overlaid() || pl.workspace == nil {
+		return t
+	}
+	at := filepath.Clean(pl.spec.FS.Workspace)
+	if at != pl.workspace.Path && t.Makes(at) {
+		t = t.Add(rootfs.Node{Path: at, Kind: rootfs.Symlink, Data: pl.workspace.Path})
+	}
+	return t
+}
+
+// decideOverlay decides where the layer is, and who limits it.
+func (pl *planner) decideOverlay() {
+	table := pl.config.Table
+	if !pl.overlaid() || pl.workspace == nil || !pl.hasNamespaces() {
+		return
+	}
+	i := slices.IndexFunc(table, func(n rootfs.Node) bool { return n.Path == pl.workspace.Path && n.Kind == rootfs.Overlay })
+	if i < 0 {
+		return // what is wrong has been said
+	}
+	limit := Limit{Name: LimitWorkspace, Value: unlimited}
+	if pl.spec.FS.Upper == "" {
+		if !box.KernelAtLeast(pl.host.Kernel, "6.6") {
+			pl.fail(&UnsupportedError{Feature: "an overlay in memory over the workspace", Since: "6.6",
+				Remedy: "an older tmpfs cannot remember that a directory was removed and made again: give it an upper directory on disk"})
+			return
+		}
+		limit.Value, limit.Enforcers = text(pl.limits.Workspace), []Enforcer{{Kind: ByTmpfs}}
+	} else {
+		src, ok := pl.upper()
+		if !ok {
+			return
+		}
+		table[i].Upper, table[i].Size, table[i].Inodes = src, 0, 0
+	}
+	pl.plan.Limits = append(pl.plan.Limits, limit)
+}
+
+// upper is the directory for the layer.
+func (pl *planner) upper() (rootfs.Source, bool) {
+	upper := pl.spec.FS.Upper
+	src, err := pl.source("upper", upper)
+	switch {
+	case err != nil:
+	case !src.Dir:
+		err = invalid("upper %s: not a directory", upper)
+	case rootfs.Within(pl.workspace.Path, src.Path):
+		err = invalid("upper %s: it is in the workspace, and would become a part of it", upper)
+	}
+	pl.fail(err)
+	return src, err == nil
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/protect"
+	"github.com/tegmen-dev/tegmen/ns"
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
+
+// nobody is who guests of root are on the host where no workspace says another.
+const nobody = 65534
+
+// Compile decides how to make a sandbox. It only looks: paths are resolved and
+// remembered by device and inode, so that Start can refuse what has changed
+// since. Its error joins all that is wrong: ErrInvalid for a Spec that cannot be,
+// UnsupportedError for what this host cannot do.
+func Compile(s Spec, h Host) (*Plan, error) {
+	if err := errors.Join(h.check(), s.Validate()); err != nil {
+		return nil, &Error{Op: "compile", Err: err}
+	}
+	pl := newPlanner(s.normal(), h)
+	pl.decideLevel()
+	if pl.decideUser() { // what it could not find, decideFiles would not either
+		pl.decideFiles()
+	}
+	pl.decideEnv()
+	pl.decideLimits()
+	pl.decideOverlay()
+	pl.decideSeccomp()
+	if !pl.hasNamespaces() {
+		pl.decidePrivate()
+	}
+	switch pl.plan.Level {
+	case LevelNamespaces:
+		pl.decideLandlock()
+	case LevelLandlock:
+		pl.decideLandlockOnly()
+	case LevelSeatbelt:
+		pl.decideSeatbelt()
+	}
+	if err := errors.Join(pl.errs...); err != nil {
+		return nil, &Error{Op: "compile", Err: err}
+	}
+	pl.plan.config = pl.config
+	return pl.plan, nil
+}
+
+// planner makes a Plan from a Spec and a Host.
+type planner struct {
+	spec   Spec
+	host   Host
+	plan   *Plan
+	errs   []error
+	limits Limits // with the defaults filled in
+
+	config    box.Config
+	workspace *rootfs.Source // nil: a private one
+	refused   []protect.Dir  // placeholders that cannot be made without namespaces
+}
+
+func newPlanner(s Spec, h Host) *planner {
+	pl := &planner{spec: s, host: h, limits: s.Limits.withDefaults(h)}
+	pl.plan = &Plan{Spec: s.clone(), limits: pl.limits}
+	pl.config.Name, pl.config.Hostname = s.Name, cmp.Or(s.Hostname, "sandbox")
+	pl.config.KillAlone = s.Keep
+	return pl
+}
+
+// fail records an error; nil is none.
+func (pl *planner) fail(err error) {
+	if err != nil {
+		pl.errs = append(pl.errs, err)
+	}
+}
+
+// note records what people should know.
+func (pl *planner) note(format string, args ...any) {
+	pl.plan.notes = append(pl.plan.notes, fmt.Sprintf(format, args...))
+}
+
+// accepts reports whether the Spec accepts to lose a protection.
+func (pl *planner) accepts(what Protection) bool { return slices.Contains(pl.spec.Degrade, what) }
+
+// drop records a protection that is given up.
+func (pl *planner) drop(what Protection, why string) {
+	pl.plan.Dropped = append(pl.plan.Dropped, Dropped{what, why})
+}
+
+// lookup finds a file of the host.
+func (pl *planner) lookup(path string) (rootfs.Source, error) {
+	if pl.host.Lookup == nil {
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: fs.ErrNotExist}
+	}
+	return pl.host.Lookup(path)
+}
+
+// source finds what the Spec names, unless it is the root of the host by another
+// name.
+func (pl *planner) source(what, path string) (rootfs.Source, error) {
+	src, err := pl.lookup(path)
+	if err != nil {
+		return src, hostError(what, path, err)
+	}
+	if src.Path == "/" {
+		return src, invalid("%s %s: leads to /, and the whole host cannot be given to a sandbox", what, path)
+	}
+	return src, nil
+}
+
+// hostError makes a path of the host that is missing or odd the caller's
+// mistake, in the caller's words.
+func hostError(what, path string, err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%w: %s %s: %w", ErrInvalid, what, path, pe.Err)
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
+}
+
+// decideUser finds out who commands run as. It reports whether that is known.
+func (pl *planner) decideUser() bool {
+	h := pl.host
+	id := ns.IDs{UID: 1000, GID: 1000, HostUID: h.UID, HostGID: h.GID}
+	if u := pl.spec.User; u != nil {
+		id.UID, id.GID = u.UID, u.GID
+	}
+	if h.UID == 0 && !h.Become && !h.Contained {
+		pl.fail(&UnsupportedError{Feature: "starting as root",
+			Remedy: "guests are never host root, and without CAP_SETUID, CAP_SETGID and CAP_SETPCAP they cannot be anyone else: run as an ordinary user"})
+		return false
+	}
+	if h.Become {
+		// A guest is never host root. What it may write to belongs to its user.
+		id.HostUID, id.HostGID = nobody, nobody
+		if ws := pl.spec.FS.Workspace; ws != "" {
+			src, err := pl.source("workspace", ws)
+			if err != nil {
+				pl.fail(err)
+				return false
+			}
+			id.HostUID, id.HostGID = cmp.Or(src.UID, nobody), cmp.Or(src.GID, nobody)
+			pl.workspace = &src
+		}
+	}
+	if !pl.hasNamespaces() {
+		id.UID, id.GID = id.HostUID, id.HostGID
+	}
+	pl.config.IDs = id
+	return true
+}
+
+func (pl *planner) decideEnv() {
+	path, lang := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "C.UTF-8"
+	if pl.host.OS == "darwin" {
+		path, lang = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
+	}
+	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
+}
+
+// mergeEnv adds to env; a later value replaces an earlier one of that name.
+func mergeEnv(env, more []string) []string {
+	out := slices.Clone(env)
+	at := make(map[string]int, len(env)+len(more))
+	for i, kv := range out {
+		name, _, _ := strings.Cut(kv, "=")
+		at[name] = i
+	}
+	for _, kv := range more {
+		name, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[name]; ok {
+			out[i] = kv
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, kv)
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrInvalid is matched by what the caller asked for and cannot be;
+// ErrClosed by the use of a sandbox that is ending.
+var (
+	ErrInvalid = errors.New("invalid")
+	ErrClosed  = errors.New("closed")
+)
+
+// ErrShort is matched by the error of a probe that failed because the machine has
+// run out of something that it does have.
+var ErrShort = errors.New("short of resources")
+
+// ExecError is a program that cannot be executed. It unwraps to the errno.
+type ExecError struct {
+	Name     string
+	NotFound bool
+	Err      error
+}
+
+func (e *ExecError) Error() string { return fmt.Sprintf("exec %q: %v", e.Name, e.Err) }
+
+func (e *ExecError) Unwrap() error { return e.Err }
+
+// Invalid returns an ErrInvalid with a message.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,146 @@
+//go:build linux && (amd64 || arm64)
+
+package linuxbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/handoff"
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/setup"
+)
+
+// nsBox is a sandbox with namespaces: its pid 1.
+type nsBox struct {
+	m            *Machine
+	config       *box.Config
+	spawner      *launch.Spawner
+	pid          int
+	pidfd        *os.File
+	timing       box.Timing
+	placeholders *placeholders // nil: none
+	group        *group        // nil: it has no cgroup
+	sampled      sampled       // without a cgroup
+	activity     box.Activity
+
+	ending sync.Once
+	over   chan struct{} // closed when nothing is left of it
+}
+
+// Kill ends everything in the sandbox.
+func (b *nsBox) Kill() {
+	_ = sendSignal(b.pidfd, unix.SIGKILL) // gone already is as good
+	b.ending.Do(func() {
+		if b.group != nil {
+			b.group.Unthrottle()
+		}
+		go b.reapOrphans()
+	})
+}
+
+// dying reports whether pid 1 is exiting, that is, waiting for the rest of its
+// namespace to be reaped.
+func (b *nsBox) dying() bool {
+	const exiting = 4 // PF_EXITING, in the ninth field (proc_pid_stat(5))
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(b.pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	// The second field is a name in parentheses, and may have some itself.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exiting != 0
+}
+
+// Wait returns when nothing is left of the sandbox. Commands in it are waited
+// for by others first: pid 1 ends after them.
+func (b *nsBox) Wait() error {
+	_, _, err := waitFor(b.pidfd, b.pid, b.Kill)
+	close(b.over)
+	b.sampled.close()
+	return errors.Join(err, b.pidfd.Close(), b.placeholders.close(), b.group.close())
+}
+
+// hold calls f with the descriptor of pid 1, which stays what it is meanwhile:
+// were it closed, its number could become another sandbox's.
+func (b *nsBox) hold(f func(initFD int) error) error {
+	conn, err := b.pidfd.SyscallConn()
+	if err != nil {
+		return box.ErrClosed
+	}
+	if conn.Control(func(fd uintptr) { err = f(int(fd)) }) != nil {
+		return box.ErrClosed
+	}
+	return err
+}
+
+// Terminal opens a pseudo-terminal of the sandbox: the master, and the end that
+// the command gets.
+func (b *nsBox) Terminal(w box.WindowSize) (master, slave *os.File, err error) {
+	var fd int
+	err = b.hold(func(initFD int) error {
+		p, flags, slot := setup.Terminal(initFD)
+		err := b.spawner.Run(p, flags)
+		fd = slot.Int()
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return handoff.TerminalOf(fd, w)
+}
+
+// Watch reports limits that are exceeded. A cgroup tells by itself when memory runs
+// out; otherwise a watchdog looks from time to time.
+func (b *nsBox) Watch() <-chan box.Exceeded {
+	out := make(chan box.Exceeded)
+	switch {
+	case b.group != nil:
+		go func() {
+			defer close(out)
+			b.mindMemory(out)
+		}()
+	case b.config.Watch.Any():
+		go func() {
+			defer close(out)
+			box.Watchdog(out, b.over, &b.activity, b.config.Watch, b.firstLook, b.look)
+		}()
+	default:
+		close(out)
+	}
+	return out
+}
+
+// full lists the private tmpfs that are full at present. Once pid 1 has ended
+// nothing can be said.
+func (b *nsBox) full() (list []box.Full) {
+	for _, dir := range []string{"/tmp", "/workspace", "/dev/shm"} {
+		var st unix.Statfs_t
+		// Through pid 1, whose root a guest cannot change.
+		if unix.Statfs(fmt.Sprintf("/proc/%d/root%s", b.pid, dir), &st) != nil || st.Type != unix.TMPFS_MAGIC {
+			continue
+		}
+		if st.Blocks > 0 && st.Bfree == 0 {
+			list = append(list, box.Full{Path: dir})
+		}
+		if st.Files > 0 && st.Ffree == 0 {
+			list = append(list, box.Full{Path: dir, Files: true})
+		}
+	}
+	if sendSignal(b.pidfd, 0) != nil {
+		return nil // its number may have been another's meanwhile
+	}
+	return list
+}

@@ -1,0 +1,245 @@
+//go:build linux && (amd64 || arm64)
+
+package linuxbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/handoff"
+	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/setup"
+)
+
+// umask of every command: what it makes is not writable by others.
+const umask = 0o022
+
+// launched is a command that has been started, by whichever way.
+type launched struct {
+	m      *Machine
+	name   string
+	entry  *setup.Entry
+	pid    int
+	pidfd  *os.File
+	report *os.File // end of file: the command has called execve, or is dead
+	begin  time.Time
+	before box.Usage // of the sandbox, when the command came in
+	audit  *audit    // nil: none
+}
+
+// prepare returns a command as launch programs want it, but for where it runs. The
+// caller closes p.report and write, and calls close when the program has run.
+func (m *Machine) prepare(c *box.Config, s *launch.Spawner, r box.Request) (p launched, cmd setup.Command, write *os.File, err error) {
+	p = launched{m: m, name: r.Argv[0], begin: time.Now()}
+	cmd = setup.Command{
+		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,
+		GateFD: int(m.gate.Fd()), Terminal: r.Terminal, Signals: m.signals, Keyring: s.Keyring(),
+		Rlimits: c.Rlimits, Landlock: c.Landlock,
+	}
+	if cmd.Filters, err = filters(c, m.host.Arch); err != nil {
+		return p, cmd, nil, err
+	}
+	for _, f := range r.Files {
+		if f == nil {
+			f = m.null
+		}
+		cmd.FDs = append(cmd.FDs, int(f.Fd()))
+	}
+	if p.report, write, err = reportPipe(cmd.Filters.Audit); err != nil {
+		return p, cmd, nil, err
+	}
+	cmd.ReportFD = int(write.Fd())
+	return p, cmd, write, nil
+}
+
+// withTexts adds the request's texts to its files. The caller closes them.
+func withTexts(r box.Request) (box.Request, func() error, error) {
+	var texts []*os.File
+	closeAll := func() (err error) {
+		for _, f := range texts {
+			err = errors.Join(err, f.Close())
+		}
+		return err
+	}
+	r.Files = append([]*os.File(nil), r.Files...)
+	for _, text := range r.Texts {
+		f, err := handoff.Text(text)
+		if err != nil {
+			return r, closeAll, errors.Join(err, closeAll())
+		}
+		texts, r.Files = append(texts, f), append(r.Files, f)
+	}
+	return r, closeAll, nil
+}
+
+// Started waits for the end of what comes before the command's own program. Its
+// error is nil if that runs, or has run, and otherwise an ExecError or a StepError.
+func (p *launched) Started() (box.Timing, error) {
+	p.audit.wait()
+	buf := make([]byte, 8)
+	n, _ := io.ReadFull(p.report, buf) // nothing: it was executed, or something is in the program
+	if err := p.report.Close(); err != nil {
+		return box.Timing{}, err
+	}
+	if n == len(buf) {
+		errno := syscall.Errno(binary.NativeEndian.Uint64(buf))
+		return box.Timing{}, &box.ExecError{Name: p.name, NotFound: errno == unix.ENOENT, Err: errno}
+	}
+	if err := p.entry.Program.Err(); errors.Is(err, unix.E2BIG) {
+		return box.Timing{}, &box.ExecError{Name: p.name, Err: unix.E2BIG}
+	} else if err != nil {
+		return box.Timing{}, err
+	}
+	t := p.m.timing(p.entry.Program, launch.Cycles(), p.begin)
+	p.entry = nil // the program's memory is free to go
+	return t, nil
+}
+
+// Signal sends a signal to the command, or to its process group, which it leads.
+func (p *launched) Signal(sig syscall.Signal, group bool) error {
+	if !group {
+		return sendSignal(p.pidfd, sig)
+	}
+	err := sendSignalTo(p.pidfd, sig, unix.PIDFD_SIGNAL_PROCESS_GROUP) // Linux 6.9
+	if errors.Is(err, unix.EINVAL) {
+		if err = sendSignal(p.pidfd, 0); err == nil { // so the number is its own
+			err = unix.Kill(-p.pid, sig)
+		}
+	}
+	return err
+}
+
+// nsProcess is a command in a sandbox with namespaces, a child of this process.
+type nsProcess struct {
+	launched
+	box *nsBox
+	tag *tag // of it and its descendants; nil: none
+}
+
+// Exec clones a command into the sandbox. It has not called execve yet; see
+// Started.
+func (b *nsBox) Exec(r box.Request) (box.Process, error) {
+	before, err := b.enter()
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.exec(r)
+	if err != nil {
+		b.leave(box.Usage{})
+		if b.dying() && !errors.Is(err, box.ErrClosed) {
+			err = errors.Join(box.ErrClosed, err)
+		}
+		return nil, err
+	}
+	p.before = before
+	return p, nil
+}
+
+func (b *nsBox) exec(r box.Request) (_ *nsProcess, err error) {
+	r, closeTexts, err := withTexts(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeTexts()) }()
+	common, c, write, err := b.m.prepare(b.config, b.spawner, r)
+	if err != nil {
+		return nil, err
+	}
+	p := &nsProcess{launched: common, box: b}
+	c.Tagged = b.config.KillAlone
+	if err := b.group.lift(); err != nil {
+		return nil, errors.Join(err, p.report.Close(), write.Close())
+	}
+	defer p.restoreMemoryLimit()
+	if b.group != nil {
+		c.CgroupFD = int(b.group.Dir().Fd())
+	}
+	err = b.hold(func(initFD int) error {
+		c.InitFD = initFD
+		p.entry = setup.Enter(c)
+		b.m.commands.begin(p.entry)
+		defer b.m.commands.begun(p.entry)
+		return b.spawner.Run(p.entry.Program, p.entry.Flags)
+	})
+	runtime.KeepAlive(r.Files)
+	err = errors.Join(err, write.Close())
+	if p.entry != nil {
+		p.pid = p.entry.PID.Int()
+	}
+	if p.pid <= 0 && err == nil { // the process that should have started it is in the cgroup as well, and was killed
+		err = fmt.Errorf("its sandbox ran out of memory before: %w", unix.ENOMEM)
+	}
+	if p.pid <= 0 {
+		return nil, errors.Join(b.m.explain(err), p.report.Close())
+	}
+	if c.Tagged {
+		// Now, while it cannot have been reaped: later the pid may be another's.
+		p.tag = tagOf(p.pid)
+	}
+	if p.pidfd, err = openPidfd(p.pid); err != nil {
+		defer b.m.commands.over(p.pid)
+		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid), p.report.Close(), p.Release())
+	}
+	p.audit = startAudit(b.config, p.report, b.m.host.Arch)
+	return p, nil
+}
+
+// restoreMemoryLimit restores memory.max in the background once the command has
+// called execve or died: then no process that shares this one's memory is left in
+// the cgroup.
+func (p *nsProcess) restoreMemoryLimit() {
+	if p.box.group == nil {
+		return
+	}
+	conn, err := p.report.SyscallConn()
+	if err != nil { // closed: it has not been started
+		p.box.group.limit()
+		return
+	}
+	go func() {
+		p.audit.wait()
+		_ = conn.Read(func(fd uintptr) bool { // an error is the end of it as well
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, 0) // POLLHUP
+			return err != nil && err != unix.EINTR || n == 1
+		})
+		p.box.group.limit()
+	}()
+}
+
+// Wait reaps the command when it ends.
+func (p *nsProcess) Wait() (box.Exit, error) {
+	b := p.box
+	status, usage, err := waitFor(p.pidfd, p.pid, b.Kill)
+	b.m.commands.over(p.pid)
+	now := b.Usage()
+	e := box.ExitOf(status, usage)
+	e.Used, e.Full, e.Refused = now.Since(p.before), b.full(), p.audit.list()
+	if killed := status.Signaled() && status.Signal() == unix.SIGKILL; killed {
+		e.HostOOM, e.Ending = b.group == nil && b.sampled.hostOOM(), b.dying()
+	}
+	if e.Used.By == box.ByWatchdog {
+		e.Used.CPU = max(e.Used.CPU, e.User+e.System) // it last looked some time before the end
+	}
+	b.leave(now)
+	return e, errors.Join(err, p.pidfd.Close())
+}
+
+// Release frees what a kill would need: none can come any more.
+func (p *nsProcess) Release() error {
+	if p.tag == nil {
+		return nil
+	}
+	return p.tag.uts.Close()
+}
+
+// Used is what the sandbox has used since the command was started.
+func (p *nsProcess) Used() box.Usage { return p.box.Usage().Since(p.before) }

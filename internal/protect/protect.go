@@ -1,0 +1,251 @@
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
+
+// Options are what a decision depends on.
+type Options struct {
+	Workspace  rootfs.Source
+	At         string   // the path by which the workspace was asked for, absolute and clean
+	Mounts     []string // where else something is mounted, absolute and clean: what was asked for wins
+	AllowWrite []string // paths, relative to the workspace, that are not protected
+	// Mountable returns an error if nothing may be mounted at a path.
+	Mountable func(path string) error
+	Lookup    rootfs.Lookup
+	ReadFile  func(path string) ([]byte, error) // nil reads nothing
+}
+
+// Decision is how a workspace is protected.
+type Decision struct {
+	Nodes []rootfs.Node // to be mounted: existing paths, read-only, and their parents
+	Dirs  []Dir         // that need placeholders
+	Notes []string      // what people should know
+	Any   bool          // something is protected
+
+	at []string // of the workspace
+}
+
+// A Placeholder stands for a protected path that does not exist on the host.
+type Placeholder struct {
+	Name   string   // relative to its directory
+	At     []string // absolute paths inside
+	File   bool     // a file; otherwise an empty directory
+	Data   string   // of a file
+	Closed bool     // a directory that nobody may search
+}
+
+// Dir is a directory of the host in which placeholders are made.
+type Dir struct {
+	Source       rootfs.Source
+	At           []string // its paths inside
+	Placeholders []Placeholder
+	Names        []string // all that may be placeholders here, even of other sandboxes
+}
+
+// LockName is a directory that stands beside placeholders as long as any sandbox
+// needs them. Sandboxes hold a shared lock on it; whoever gets an exclusive one is
+// the last, and removes them. Inside, an empty tmpfs lies over it, so that no
+// guest can hold a lock.
+const LockName = ".tegmen"
+
+// isPlaceholder tells a placeholder from what people make: it has the sticky bit
+// and is writable to nobody. The call that makes it sets both.
+func isPlaceholder(s rootfs.Source) bool { return s.Mode&0o1222 == 0o1000 }
+
+// planner decides what is mounted so that protected paths stay as they are.
+//
+// What exists is bound read-only onto itself. A parent is bound onto itself as
+// well: a mount point cannot be renamed, so what is beneath it cannot be shaken
+// off with it.
+type planner struct {
+	Options
+	dirs  []*Dir
+	nodes []rootfs.Node
+	notes []string
+	seen  map[string]bool // nodes by path inside, and errors that have been reported
+}
+
+// Decide protects a workspace. The errors are the caller's mistakes.
+func Decide(o Options) (Decision, []error) {
+	w := &planner{Options: o, seen: make(map[string]bool)}
+	ws := &Dir{Source: o.Workspace, At: []string{o.At}}
+	if ws.Source.Path != o.At {
+		ws.At = append(ws.At, ws.Source.Path)
+	}
+	w.dirs = append(w.dirs, ws)
+	errs := []error{w.git(ws)}
+	for _, g := range protected {
+		missing := g.missing
+		if missing == together && !w.any(ws, g.names) {
+			missing = mayBeMade
+		}
+		for _, n := range g.names {
+			errs = append(errs, w.protect(ws, entry{name: n, missing: missing}, n))
+		}
+	}
+	d := Decision{Nodes: w.nodes, Notes: w.notes, Any: len(w.seen) > 0, at: ws.At}
+	for _, dir := range w.dirs {
+		if len(dir.Placeholders) > 0 {
+			d.Dirs = append(d.Dirs, *dir)
+		}
+	}
+	return d, flatten(errs)
+}
+
+// flatten lists the errors that are joined in others.
+func flatten(errs []error) (list []error) {
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			list = append(list, flatten(joined.Unwrap())...)
+		} else if err != nil {
+			list = append(list, err)
+		}
+	}
+	return list
+}
+
+// protect protects a name in a directory; as is its name in AllowWrite.
+func (w *planner) protect(d *Dir, g entry, as string) error {
+	if d.Names = append(d.Names, g.name); w.allowed(as) {
+		return nil
+	}
+	parts := strings.Split(g.name, "/")
+	for i := range parts {
+		part, last := path.Join(parts[:i+1]...), i == len(parts)-1
+		src, err := w.find(path.Join(d.Source.Path, part))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if g.missing == mayBeMade {
+				return nil
+			}
+			p := Placeholder{Name: part, File: last && g.file, Data: g.data, Closed: last && g.closed}
+			return w.placeholder(d, p, strings.TrimSuffix(as, strings.TrimPrefix(g.name, part)))
+		case err != nil && w.seen[err.Error()]:
+			return nil // of a parent, and reported
+		case err != nil:
+			w.seen[err.Error()] = true
+			return err
+		case last || !src.Dir:
+			w.bind(d, part, src, true)
+			return nil
+		}
+		w.bind(d, part, src, false)
+	}
+	return nil
+}
+
+// any reports whether one of the names exists.
+func (w *planner) any(d *Dir, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := w.find(path.Join(d.Source.Path, name))
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// find looks for what is neither a link nor a placeholder; a placeholder counts as
+// missing. A link could be replaced where it stands, and its target be written to.
+func (w *planner) find(at string) (rootfs.Source, error) {
+	src, err := w.Lookup(at)
+	var pe *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return src, fs.ErrNotExist
+	case errors.As(err, &pe):
+		return src, fmt.Errorf("protect %s: %w", at, pe.Err)
+	case err != nil:
+		return src, err
+	case src.Path != at:
+		return src, fmt.Errorf("protect %s: it is a symbolic link, which cannot be kept from being replaced: "+
+			"make it a file or a directory, or let it be changed (allow write %s)", at, at)
+	case isPlaceholder(src):
+		return src, fs.ErrNotExist
+	}
+	return src, nil
+}
+
+// bind mounts a part of d onto itself, unless that has been done.
+func (w *planner) bind(d *Dir, name string, src rootfs.Source, readOnly bool) {
+	for _, at := range w.places(d, name) {
+		if !w.seen[at] {
+			w.seen[at] = true
+			w.nodes = append(w.nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: readOnly})
+		}
+	}
+}
+
+func (w *planner) placeholder(d *Dir, p Placeholder, as string) error {
+	for _, a := range w.AllowWrite {
+		if a != as && rootfs.Within(as, a) {
+			return fmt.Errorf("allow write %s: %s does not exist yet, and is protected as a whole: make it, or allow %s",
+				a, as, as)
+		}
+	}
+	p.At = slices.DeleteFunc(w.places(d, p.Name), func(at string) bool { return w.seen[at] })
+	for _, at := range p.At {
+		w.seen[at] = true
+	}
+	if len(p.At) > 0 {
+		d.Placeholders = append(d.Placeholders, p)
+	}
+	return nil
+}
+
+// places are a name's paths inside, except where something else is mounted there
+// or above.
+func (w *planner) places(d *Dir, name string) (paths []string) {
+	for _, dir := range d.At {
+		at := path.Join(dir, name)
+		if !slices.ContainsFunc(w.Mounts, func(m string) bool { return rootfs.Within(dir, m) && rootfs.Within(m, at) }) {
+			paths = append(paths, at)
+		}
+	}
+	return paths
+}
+
+// allowed reports whether a name may be written to.
+func (w *planner) allowed(name string) bool {
+	return slices.ContainsFunc(w.AllowWrite, func(a string) bool { return a == "." || rootfs.Within(a, name) })
+}
+
+// Relative is an entry of a list of paths to be written to, as a path in the
+// workspace, or "" if it is not in there.
+func Relative(workspace, entry string) string {
+	if !filepath.IsAbs(entry) {
+		entry = filepath.Join(workspace, entry)
+	}
+	rel, err := filepath.Rel(workspace, entry)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return rel
+}
+
+// CheckAllowWrite refuses entries that open nothing: they would be a mistake.
+func CheckAllowWrite(workspace string, entries []string) (errs []error) {
+	names := allNames()
+	for _, a := range entries {
+		rel := Relative(workspace, a)
+		beneath := slices.IndexFunc(names, func(n string) bool { return rel != n && rootfs.Within(n, rel) })
+		switch {
+		case a == "":
+			errs = append(errs, errors.New(`allow write: an empty path; "." is the whole workspace`))
+		case rel == "":
+			errs = append(errs, fmt.Errorf("allow write %s: not in the workspace %s", a, workspace))
+		case rel == "." || slices.ContainsFunc(names, func(n string) bool { return rootfs.Within(rel, n) }):
+		case beneath >= 0:
+			errs = append(errs, fmt.Errorf("allow write %s: %s is protected as a whole: allow that", a, names[beneath]))
+		default:
+			errs = append(errs, fmt.Errorf("allow write %s: not protected; what is: %s", a, strings.Join(names, " ")))
+		}
+	}
+	return errs
+}
