@@ -20,9 +20,9 @@ type tree struct {
 	root  int
 	whole bool         // root has not been reaped, so its number is its own
 	procs map[int]proc // by pid
-	// led are the process groups that have been seen in it. One lasts, and keeps its
-	// number from being given to others, as long as it has members, also when who
-	// made it has gone.
+	// led are the process groups that have been seen in it. A group lasts, and its
+	// number is not given to another, as long as it has members, even after its leader
+	// has ended.
 	led map[int]bool
 }
 
@@ -30,7 +30,7 @@ func newTree(root int) *tree {
 	return &tree{root: root, whole: true, procs: make(map[int]proc), led: map[int]bool{root: true}}
 }
 
-// look brings it up to date, and returns who is new.
+// look brings it up to date, and returns the pids that are new.
 func (t *tree) look(all map[int]proc) (added []int) {
 	for pid, p := range t.procs {
 		if now, ok := all[pid]; !ok || now.start != p.start {
@@ -60,8 +60,8 @@ func (t *tree) look(all map[int]proc) (added []int) {
 	return added
 }
 
-// forget leaves out the groups that have ended: they have no members, or a new
-// leader, who has made another of that number.
+// forget leaves out the groups that have ended: they have no members, or a leader
+// that is not of this tree and has made another group of that number.
 func (t *tree) forget(all map[int]proc) {
 	members := make(map[int]bool)
 	for _, p := range all {
@@ -103,13 +103,22 @@ func (t *tree) living() (n int) {
 	return n
 }
 
-// kill kills what has just been looked at, and what has joined its groups since.
-// It reports whether something can be killed, or is gone already.
+// kill kills the processes that have just been looked at, and those that have joined
+// their groups since. It reports whether something can be killed, or is gone already.
+//
+// The root comes first: a shell that sees its child killed would exit with 137 by
+// itself before it is killed, and its end would not be the kill's.
 func (t *tree) kill() (some bool) {
-	for pid, p := range t.procs {
-		if !p.dead && syscall.Kill(pid, syscall.SIGKILL) != syscall.EPERM {
+	kill := func(p proc) {
+		if !p.dead && syscall.Kill(p.pid, syscall.SIGKILL) != syscall.EPERM {
 			some = true
 		}
+	}
+	if root, ok := t.procs[t.root]; ok {
+		kill(root)
+	}
+	for _, p := range t.procs {
+		kill(p)
 	}
 	for g := range t.led {
 		_ = syscall.Kill(-g, syscall.SIGKILL) // what is left is looked at again

@@ -163,8 +163,9 @@ func TestOverlayBusy(t *testing.T) {
 func TestOverlayInMotion(t *testing.T) {
 	s := overlaid(t)
 	box := testbox.Sandbox(t, s)
-	// Background processes go on.
-	testbox.Output(t, box, `for n in a b d e; do (while :; do rm -rf $n; mkdir -p $n/$n; echo $n >$n/$n/x; rm -rf $n; echo $n >$n; chmod 0 $n; rm $n; ln -s b $n; done >/dev/null 2>&1 &) ; done`)
+	// Background processes go on. The files that nobody may read are made so: a chmod would
+	// now and then find a directory that a commit has just put there, and close that.
+	testbox.Output(t, box, `for n in a b d e; do (while :; do rm -rf $n; mkdir -p $n/$n; echo $n >$n/$n/x; rm -rf $n; (umask 777; echo $n >$n); rm $n; ln -s b $n; done >/dev/null 2>&1 &) ; done`)
 	for range 100 {
 		if _, err := box.Changes(context.Background()); err != nil {
 			t.Fatal(err)
@@ -182,7 +183,8 @@ func TestOverlayInMotion(t *testing.T) {
 	}
 	commit(t, box)
 	for _, c := range changes(t, box) {
-		if !strings.HasSuffix(c, " 2 0 was file 2 0") { // which nobody may read, and so compare
+		// Nobody may read those with mode 0, and so compare them; a file may have been left empty.
+		if !strings.HasSuffix(c, " 2 0 was file 2 0") && !strings.HasSuffix(c, " 0 0 was file 0 0") {
 			t.Errorf("left: %q", c)
 		}
 	}
