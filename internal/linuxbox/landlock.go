@@ -175,24 +175,9 @@ func (b *landlockBox) Exec(r box.Request) (_ box.Process, err error) {
 	return p, nil
 }
 
-func (b *landlockBox) exec(r box.Request) (_ *landlockProcess, err error) {
-	r, closeTexts, err := withTexts(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeTexts()) }()
-	common, c, write, err := b.m.prepare(b.config, b.spawner, r)
-	if err != nil {
-		return nil, err
-	}
-	p := &landlockProcess{launched: common, box: b}
-	err = p.start(c)
-	runtime.KeepAlive(r.Files)
-	if err = errors.Join(err, write.Close()); err != nil {
-		return nil, errors.Join(b.m.explain(err), p.report.Close())
-	}
-	p.audit = startAudit(b.config, p.report, b.m.host.Arch)
-	return p, nil
+func (b *landlockBox) exec(r box.Request) (*landlockProcess, error) {
+	p := &landlockProcess{launched: launched{m: b.m}, box: b}
+	return p, p.launch(b.config, b.spawner, r, p.start)
 }
 
 // start makes the reaper and the command.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -36,49 +37,44 @@ type launched struct {
 	audit  *audit    // nil: none
 }
 
-// prepare returns a command as launch programs want it, but for where it runs. The
-// caller closes p.report and write, and calls close when the program has run.
-func (m *Machine) prepare(c *box.Config, s *launch.Spawner, r box.Request) (p launched, cmd setup.Command, write *os.File, err error) {
-	p = launched{m: m, name: r.Argv[0], begin: time.Now()}
-	cmd = setup.Command{
+// launch has start start a command for a request, and closes what was made for that.
+func (p *launched) launch(c *box.Config, s *launch.Spawner, r box.Request, start func(setup.Command) error) (err error) {
+	p.name, p.begin = r.Argv[0], time.Now()
+	cmd := setup.Command{
 		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,
-		GateFD: int(m.gate.Fd()), Terminal: r.Terminal, Signals: m.signals, Keyring: s.Keyring(),
+		GateFD: int(p.m.gate.Fd()), Terminal: r.Terminal, Signals: p.m.signals, Keyring: s.Keyring(),
 		Rlimits: c.Rlimits, Landlock: c.Landlock,
 	}
-	if cmd.Filters, err = filters(c, m.host.Arch); err != nil {
-		return p, cmd, nil, err
-	}
-	for _, f := range r.Files {
-		if f == nil {
-			f = m.null
-		}
-		cmd.FDs = append(cmd.FDs, int(f.Fd()))
-	}
-	if p.report, write, err = reportPipe(cmd.Filters.Audit); err != nil {
-		return p, cmd, nil, err
-	}
-	cmd.ReportFD = int(write.Fd())
-	return p, cmd, write, nil
-}
-
-// withTexts adds the request's texts to its files. The caller closes them.
-func withTexts(r box.Request) (box.Request, func() error, error) {
-	var texts []*os.File
-	closeAll := func() (err error) {
-		for _, f := range texts {
-			err = errors.Join(err, f.Close())
-		}
+	if cmd.Filters, err = filters(c, p.m.host.Arch); err != nil {
 		return err
 	}
-	r.Files = append([]*os.File(nil), r.Files...)
+	files := slices.Clone(r.Files)
 	for _, text := range r.Texts {
 		f, err := handoff.Text(text)
 		if err != nil {
-			return r, closeAll, errors.Join(err, closeAll())
+			return err
 		}
-		texts, r.Files = append(texts, f), append(r.Files, f)
+		defer f.Close() // only read
+		files = append(files, f)
 	}
-	return r, closeAll, nil
+	for _, f := range files {
+		if f == nil {
+			f = p.m.null
+		}
+		cmd.FDs = append(cmd.FDs, int(f.Fd()))
+	}
+	var write *os.File
+	if p.report, write, err = reportPipe(cmd.Filters.Audit); err != nil {
+		return err
+	}
+	cmd.ReportFD = int(write.Fd())
+	err = start(cmd)
+	runtime.KeepAlive(files)
+	if err = errors.Join(err, write.Close()); err != nil {
+		return errors.Join(p.m.explain(err), p.report.Close())
+	}
+	p.audit = startAudit(c, p.report, p.m.host.Arch)
+	return nil
 }
 
 // Started waits for the end of what comes before the command's own program. Its
@@ -144,53 +140,51 @@ func (b *nsBox) Exec(r box.Request) (box.Process, error) {
 	return p, nil
 }
 
-func (b *nsBox) exec(r box.Request) (_ *nsProcess, err error) {
-	r, closeTexts, err := withTexts(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeTexts()) }()
-	common, c, write, err := b.m.prepare(b.config, b.spawner, r)
-	if err != nil {
-		return nil, err
-	}
-	p := &nsProcess{launched: common, box: b}
-	c.Tagged = b.config.KillAlone
+func (b *nsBox) exec(r box.Request) (*nsProcess, error) {
+	p := &nsProcess{launched: launched{m: b.m}, box: b}
 	if err := b.group.lift(); err != nil {
-		return nil, errors.Join(err, p.report.Close(), write.Close())
+		return nil, err
 	}
 	defer p.restoreMemoryLimit()
+	if err := p.launch(b.config, b.spawner, r, p.start); err != nil {
+		return nil, errors.Join(err, p.Release())
+	}
+	return p, nil
+}
+
+// start clones the command.
+func (p *nsProcess) start(c setup.Command) error {
+	b := p.box
+	c.Tagged = b.config.KillAlone
 	if b.group != nil {
 		c.CgroupFD = int(b.group.Dir().Fd())
 	}
-	err = b.hold(func(initFD int) error {
+	err := b.hold(func(initFD int) error {
 		c.InitFD = initFD
 		p.entry = setup.Enter(c)
 		b.m.commands.begin(p.entry)
 		defer b.m.commands.begun(p.entry)
 		return b.spawner.Run(p.entry.Program, p.entry.Flags)
 	})
-	runtime.KeepAlive(r.Files)
-	err = errors.Join(err, write.Close())
 	if p.entry != nil {
 		p.pid = p.entry.PID.Int()
 	}
-	if p.pid <= 0 && err == nil { // the process that should have started it is in the cgroup as well, and was killed
-		err = fmt.Errorf("its sandbox ran out of memory before: %w", unix.ENOMEM)
-	}
-	if p.pid <= 0 {
-		return nil, errors.Join(b.m.explain(err), p.report.Close())
+	switch {
+	case p.pid <= 0 && err == nil: // the process that should have started it is in the cgroup as well, and was killed
+		return fmt.Errorf("its sandbox ran out of memory before: %w", unix.ENOMEM)
+	case p.pid <= 0:
+		return err
 	}
 	if c.Tagged {
 		// Now, while it cannot have been reaped: later the pid may be another's.
 		p.tag = tagOf(p.pid)
 	}
-	if p.pidfd, err = openPidfd(p.pid); err != nil {
+	var perr error
+	if p.pidfd, perr = openPidfd(p.pid); perr != nil {
 		defer b.m.commands.over(p.pid)
-		return nil, errors.Join(err, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid), p.report.Close(), p.Release())
+		return errors.Join(perr, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid))
 	}
-	p.audit = startAudit(b.config, p.report, b.m.host.Arch)
-	return p, nil
+	return nil // what went wrong in the command's own program Started reports
 }
 
 // restoreMemoryLimit restores memory.max in the background once the command has
@@ -200,8 +194,12 @@ func (p *nsProcess) restoreMemoryLimit() {
 	if p.box.group == nil {
 		return
 	}
+	if p.pid <= 0 || p.pidfd == nil { // it has not been started
+		p.box.group.limit()
+		return
+	}
 	conn, err := p.report.SyscallConn()
-	if err != nil { // closed: it has not been started
+	if err != nil {
 		p.box.group.limit()
 		return
 	}

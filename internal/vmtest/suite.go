@@ -28,9 +28,11 @@ var rows = []row{
 	{pkg: "internal/vmtest", tests: "^TestMachine$", as: "root user container", programs: true},
 	{pkg: "internal/vmtest", tests: "^TestSystemdScope$", as: "root", programs: true, once: true},
 	{pkg: "internal/launch", as: "root user"},
-	{pkg: "internal/layout", as: "user"},
-	{pkg: "ns", as: "root user"},
-	{pkg: "engine", as: "root user"},
+	{pkg: "internal/setup", as: "root user"},
+	{pkg: "internal/box", as: "user"},
+	{pkg: "rootfs", as: "user"},
+	{pkg: "ns", as: "user"},
+	{pkg: "engine", tests: "^Test", as: "root user"}, // the examples run the host's programs
 	{pkg: "seccomp", tests: "^Test[^F]", as: "user"}, // all filters with all calls take long
 
 	{pkg: "test/engine", tests: limits, as: "root", programs: true},
@@ -41,6 +43,7 @@ var rows = []row{
 	{pkg: "test/attack", tests: "^TestBombs", as: "root", programs: true, once: true},
 
 	// Lifetimes: sandboxes end, and nothing keeps them from it.
+	{pkg: "engine", tests: "^TestStartWhileClosing$", as: "root", programs: true, once: true},
 	{pkg: "test/engine", as: "root", programs: true, once: true,
 		tests: "^Test(NothingSurvivesClose|Timeout|KeepKills|Lost|SignalGroup|Canceled)"},
 	{pkg: "test/attack", as: "root", programs: true, once: true,
