@@ -89,7 +89,8 @@ type report struct {
 }
 
 func reportOf(b wire.Report) report {
-	return report{CodeResult{Run: b.Run, Value: b.Value, Error: b.Error, ToolCalls: b.Calls, Tools: b.Tools}, b.Exceeded}
+	code := CodeResult{Run: b.Run, Value: b.Value, Error: b.Error, ToolCalls: b.Calls, Tools: b.Tools}
+	return report{code: code, exceeded: b.Exceeded}
 }
 
 // callTime is the limit as the broker takes it: 0 is as long as the run.

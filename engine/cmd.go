@@ -317,7 +317,8 @@ func (c *Cmd) check() error {
 		if safe, err := handoff.Safe(f); err != nil {
 			errs = append(errs, err)
 		} else if !safe {
-			errs = append(errs, invalid("extra file %d, %s, is neither a pipe nor a connected Unix stream socket: a guest could do more with it than read and write", i, f.Name()))
+			errs = append(errs, invalid("extra file %d, %s, is neither a pipe nor a connected Unix stream socket: "+
+				"a guest could do more with it than read and write", i, f.Name()))
 		}
 	}
 	return errors.Join(errs...)

@@ -205,7 +205,8 @@ func shell(c Code, tools *broker.Set, vars map[string]json.RawMessage, dir strin
 	if tools != nil {
 		script.Namespace = tools.Namespace
 		for _, t := range tools.Tools() {
-			script.Tools = append(script.Tools, bootstrap.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema, Output: t.Output})
+			script.Tools = append(script.Tools,
+				bootstrap.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema, Output: t.Output})
 		}
 	}
 	return bootstrap.Shell(script)

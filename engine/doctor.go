@@ -39,7 +39,8 @@ func (e *Engine) trial(ctx context.Context) Finding {
 	if err != nil {
 		return failed(what, err)
 	}
-	return Finding{What: what, OK: res.Outcome == OutcomeOK, Detail: fmt.Sprintf("started, and true ended with %s", res.Outcome)}
+	return Finding{What: what, OK: res.Outcome == OutcomeOK,
+		Detail: fmt.Sprintf("started, and true ended with %s", res.Outcome)}
 }
 
 // failed is a finding made from an error, which names the remedy if there is one.

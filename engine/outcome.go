@@ -15,25 +15,45 @@ type Outcome string
 
 // The outcomes of a command.
 const (
-	OutcomeOK        Outcome = "ok"        // exit status 0
-	OutcomeExit      Outcome = "exit"      // another exit status
-	OutcomeSignal    Outcome = "signal"    // a signal that neither the engine nor a limit sent: its own, another process's inside, or from outside
-	OutcomeTimeout   Outcome = "timeout"   // the engine killed it at Limits.Wall, or at its context's deadline
-	OutcomeCPU       Outcome = "cpu"       // the kernel killed it at Limits.CPUTime, or the engine for what its descendants used
-	OutcomeOOM       Outcome = "oom"       // it, or what descends from it, was killed at Limits.Memory
-	OutcomeOOMHost   Outcome = "oom-host"  // the kernel killed it because the machine, or a cgroup around the sandbox, had no memory left
-	OutcomePids      Outcome = "pids"      // another exit status or a signal, after forks were refused at Limits.Pids; or the watchdog killed it
-	OutcomeDisk      Outcome = "disk"      // the watchdog killed it for what was written to its workspace, Limits.Workspace
-	OutcomeOutput    Outcome = "output"    // the engine killed it after Limits.Discard
-	OutcomeToolCalls Outcome = "toolcalls" // another exit status, after more than Limits.ToolCalls calls were refused
-	OutcomeCanceled  Outcome = "canceled"  // the engine killed it when its context was canceled
-	OutcomeLost      Outcome = "lost"      // its sandbox ended while it ran
+	// OutcomeOK is exit status 0, and OutcomeExit another one.
+	OutcomeOK   Outcome = "ok"
+	OutcomeExit Outcome = "exit"
+	// OutcomeSignal is a signal that neither the engine nor a limit sent: its own,
+	// another process's inside, or from outside.
+	OutcomeSignal Outcome = "signal"
+	// OutcomeTimeout: the engine killed it at Limits.Wall, or at its context's deadline.
+	OutcomeTimeout Outcome = "timeout"
+	// OutcomeCPU: the kernel killed it at Limits.CPUTime, or the engine for what its
+	// descendants used.
+	OutcomeCPU Outcome = "cpu"
+	// OutcomeOOM: it, or what descends from it, was killed at Limits.Memory.
+	OutcomeOOM Outcome = "oom"
+	// OutcomeOOMHost: the kernel killed it because the machine, or a cgroup around the
+	// sandbox, had no memory left.
+	OutcomeOOMHost Outcome = "oom-host"
+	// OutcomePids is another exit status or a signal, after forks were refused at
+	// Limits.Pids; or the watchdog killed it.
+	OutcomePids Outcome = "pids"
+	// OutcomeDisk: the watchdog killed it at Limits.Workspace, for what was written to
+	// its workspace.
+	OutcomeDisk Outcome = "disk"
+	// OutcomeOutput: the engine killed it after Limits.Discard.
+	OutcomeOutput Outcome = "output"
+	// OutcomeToolCalls is another exit status, after more than Limits.ToolCalls calls
+	// were refused.
+	OutcomeToolCalls Outcome = "toolcalls"
+	// OutcomeCanceled: the engine killed it when its context was canceled.
+	OutcomeCanceled Outcome = "canceled"
+	// OutcomeLost: its sandbox ended while it ran.
+	OutcomeLost Outcome = "lost"
 )
 
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome {
-	return []Outcome{OutcomeOK, OutcomeExit, OutcomeSignal, OutcomeTimeout, OutcomeCPU, OutcomeOOM, OutcomeOOMHost, OutcomePids,
-		OutcomeDisk, OutcomeOutput, OutcomeToolCalls, OutcomeCanceled, OutcomeLost}
+	return []Outcome{
+		OutcomeOK, OutcomeExit, OutcomeSignal, OutcomeTimeout, OutcomeCPU, OutcomeOOM, OutcomeOOMHost,
+		OutcomePids, OutcomeDisk, OutcomeOutput, OutcomeToolCalls, OutcomeCanceled, OutcomeLost,
+	}
 }
 
 // endError is the cause of a context that was ended for a reason of the engine's.

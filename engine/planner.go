@@ -136,7 +136,8 @@ func (pl *planner) decideUser() bool {
 	}
 	if h.UID == 0 && !h.Become && !h.Contained {
 		pl.fail(&UnsupportedError{Feature: "starting as root",
-			Remedy: "guests are never host root, and without CAP_SETUID, CAP_SETGID and CAP_SETPCAP they cannot be anyone else: run as an ordinary user"})
+			Remedy: "guests are never host root, and without CAP_SETUID, CAP_SETGID and CAP_SETPCAP " +
+				"they cannot be anyone else: run as an ordinary user"})
 		return false
 	}
 	if h.Become {
@@ -162,7 +163,8 @@ func (pl *planner) decideUser() bool {
 func (pl *planner) decideEnv() {
 	path, lang := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "C.UTF-8"
 	if pl.host.OS == "darwin" {
-		path, lang = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
+		path = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+		lang = "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
 	}
 	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
 }

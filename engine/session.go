@@ -132,7 +132,8 @@ func (s *Session) command(ctx context.Context, c Code, tools *broker.Set) (*Cmd,
 	s.mu.Unlock()
 	switch {
 	case ended != "":
-		return nil, s.failed(fmt.Errorf("session %w: its interpreter ended with a run whose outcome was %s; Sandbox.Session starts another", ErrClosed, ended))
+		return nil, s.failed(fmt.Errorf("session %w: its interpreter ended with a run whose outcome was %s; "+
+			"Sandbox.Session starts another", ErrClosed, ended))
 	case closed || s.box.ending():
 		return nil, s.failed(ErrClosed)
 	case !slices.ContainsFunc(languages(), func(l language) bool { return l.sessions && l.name == s.language }):

@@ -15,12 +15,16 @@ import (
 type Usage struct {
 	Wall         time.Duration // from start to end
 	User, System time.Duration // CPU time
-	MaxRSS       Bytes         // of the largest process; at least what this process had when it started the command, which begins in its memory
+	// MaxRSS is of the largest process. It is at least what this process had when it
+	// started the command, which begins in its memory.
+	MaxRSS Bytes
 
-	By            EnforcerKind  // ByCgroup: the kernel counted; ByWatchdog: this process looked from time to time
-	CPU           time.Duration // of all processes, even those nobody waited for
-	Memory        Bytes         // the most the sandbox has had at a time since its start; with a cgroup from Linux 5.19
-	Pids          int           // the most processes and threads at a time since its start; with a cgroup from Linux 6.11
+	By  EnforcerKind  // ByCgroup: the kernel counted; ByWatchdog: this process looked from time to time
+	CPU time.Duration // of all processes, even those nobody waited for
+	// Memory and Pids, processes and threads, are the most that the sandbox has had at
+	// a time since its start; with a cgroup from Linux 5.19 and 6.11.
+	Memory        Bytes
+	Pids          int
 	Read, Written Bytes         // from and to block devices; only with a cgroup and Limits.IO
 }
 
@@ -36,7 +40,8 @@ type Event struct {
 func use(wall time.Duration, e box.Exit) Usage {
 	u := Usage{
 		Wall: wall, User: e.User, System: e.System, MaxRSS: Bytes(e.MaxRSS),
-		CPU: e.Used.CPU, Memory: Bytes(e.Used.Memory), Pids: e.Used.Pids, Read: Bytes(e.Used.Read), Written: Bytes(e.Used.Written),
+		CPU: e.Used.CPU, Memory: Bytes(e.Used.Memory), Pids: e.Used.Pids,
+		Read: Bytes(e.Used.Read), Written: Bytes(e.Used.Written),
 	}
 	switch e.Used.By {
 	case box.ByCgroup:
@@ -56,7 +61,8 @@ func eventsOf(u box.Usage) (list []Event) {
 	}
 	switch {
 	case u.By == box.ByCgroup:
-		add(LimitMemory, max(u.OOM, min(u.OOMKill, 1), min(u.Reclaimed, 1)), "memory.events.local: max %d, oom %d, oom_kill %d", u.Reclaimed, u.OOM, u.OOMKill)
+		add(LimitMemory, max(u.OOM, min(u.OOMKill, 1), min(u.Reclaimed, 1)),
+			"memory.events.local: max %d, oom %d, oom_kill %d", u.Reclaimed, u.OOM, u.OOMKill)
 		add(LimitMemoryHigh, u.High, "memory.events.local: high %d", u.High)
 		add(LimitPids, u.ForkFail, "pids.events: max %d", u.ForkFail)
 		add(LimitCPUs, u.Throttled, "cpu.stat: nr_throttled %d", u.Throttled)
