@@ -25,7 +25,7 @@ type Usage struct {
 	// a time since its start; with a cgroup from Linux 5.19 and 6.11.
 	Memory        Bytes
 	Pids          int
-	Read, Written Bytes         // from and to block devices; only with a cgroup and Limits.IO
+	Read, Written Bytes // from and to block devices; only with a cgroup and Limits.IO
 }
 
 // Event is a limit that was reached while a command ran, by whatever ran in its
