@@ -21,6 +21,6 @@ func systemdScope(h box.Host) (box.Host, error) {
 	return h, &UnsupportedError{Feature: "a systemd scope on " + h.OS}
 }
 
-func calls(_ Level, c *box.Config, r box.Request) string {
-	return procbox.CommandLine(c, r, privateDir)
+func calls(_ Level, c *box.Config, r box.Request, private string) string {
+	return procbox.CommandLine(c, r, private)
 }

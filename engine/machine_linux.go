@@ -33,12 +33,12 @@ func openMachines(h box.Host, o Options) (*machines, error) {
 
 func systemdScope(h box.Host) (box.Host, error) { return linuxbox.Scope(h) }
 
-func calls(level Level, c *box.Config, r box.Request) string {
+func calls(level Level, c *box.Config, r box.Request, private string) string {
 	switch level {
 	case LevelNamespaces:
 		return linuxbox.Calls(c, r)
 	case LevelLandlock:
-		return linuxbox.LandlockCalls(c, r, privateDir)
+		return linuxbox.LandlockCalls(c, r, private)
 	}
-	return procbox.CommandLine(c, r, privateDir)
+	return procbox.CommandLine(c, r, private)
 }

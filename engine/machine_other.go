@@ -24,4 +24,4 @@ func openMachines(box.Host, Options) (*machines, error) { return nil, unsupporte
 
 func systemdScope(h box.Host) (box.Host, error) { return h, unsupported() }
 
-func calls(Level, *box.Config, box.Request) string { return "" }
+func calls(Level, *box.Config, box.Request, string) string { return "" }

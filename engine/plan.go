@@ -63,7 +63,7 @@ func (p *Plan) Calls() string {
 		program = "/PROGRAM"
 	}
 	r := box.Request{Paths: searchPath(program, p.Env), Argv: []string{program}, Env: p.Env, Dir: p.Dir}
-	return calls(p.Level, &p.config, r)
+	return calls(p.Level, &p.config, r, p.private.at)
 }
 
 // String prints the whole plan, one decision a line. It is stable: tests

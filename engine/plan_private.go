@@ -13,14 +13,16 @@ const privateDir = "/(private)"
 
 // privatePaths are the parts of a Plan that lie in the private directory.
 type privatePaths struct {
-	dir bool  // Plan.Dir does
-	env []int // these of Plan.Env have a value that does
+	at  string // the directory: privateDir, or that of one sandbox
+	dir bool   // Plan.Dir does
+	env []int  // these of Plan.Env have a value that does
 }
 
 // decidePrivate moves what would be mounts of the sandbox's own to its private
 // directory.
 func (pl *planner) decidePrivate() {
 	p := pl.plan
+	p.private.at = privateDir
 	if pl.spec.FS.Workspace == "" {
 		p.Dir, p.private.dir = privateDir+rootfs.Workspace, true
 	}
@@ -51,6 +53,7 @@ func (p *Plan) in(dir string) *Plan {
 		return p
 	}
 	with := *p
+	with.private.at = dir
 	with.Env = slices.Clone(p.Env)
 	if p.private.dir {
 		with.Dir = dir + strings.TrimPrefix(p.Dir, privateDir)

@@ -94,8 +94,8 @@ func (p *Plan) printSeatbelt(line func(what, format string, args ...any)) {
 		reads = "all that this user can"
 	}
 	line("seatbelt", "reads %s", reads)
-	line("write", privateDir+"/tmp")
-	line("write", privateDir+"/workspace")
+	line("write", "%s/tmp", p.private.at)
+	line("write", "%s/workspace", p.private.at)
 	for _, w := range c.Write {
 		line("write", "%s", w.Name)
 	}

@@ -64,8 +64,8 @@ func (c *commands) has(pid int) bool {
 // reapOrphans reaps them until the sandbox has ended. It is called when that has
 // been told to, and only then does something when that takes long.
 //
-// Which namespace a stray died in cannot be asked for: /proc/PID/ns of what has
-// no memory any more is closed to its own user on newer kernels. So a stray is a
+// Which namespace an orphan died in cannot be asked for: /proc/PID/ns of what has
+// no memory any more is closed to its own user on newer kernels. So an orphan is a
 // process inside a sandbox that is not of this engine's, and that no other
 // engine of this process has waited for within a second of its end.
 func (b *nsBox) reapOrphans() {
