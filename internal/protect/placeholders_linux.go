@@ -29,7 +29,7 @@ type Held struct {
 
 // Guest is who may write to a workspace.
 type Guest struct {
-	UID   int
+	UID   int  // its user on the host
 	Other bool // guests may be another user than this process
 }
 

@@ -14,13 +14,13 @@ import (
 
 // Options are what a decision depends on.
 type Options struct {
-	Workspace  rootfs.Source
-	At         string   // the path by which the workspace was asked for, absolute and clean
-	Mounts     []string // where else something is mounted, absolute and clean: what was asked for wins
-	AllowWrite []string // paths, relative to the workspace, that are not protected
+	Workspace  rootfs.Source // the workspace on the host
+	At         string        // the path by which the workspace was asked for, absolute and clean
+	Mounts     []string      // where else something is mounted, absolute and clean: what was asked for wins
+	AllowWrite []string      // paths, relative to the workspace, that are not protected
 	// Mountable returns an error if nothing may be mounted at a path.
 	Mountable func(path string) error
-	Lookup    rootfs.Lookup
+	Lookup    rootfs.Lookup                     // resolves a path of the host
 	ReadFile  func(path string) ([]byte, error) // nil reads nothing
 }
 
@@ -45,10 +45,10 @@ type Placeholder struct {
 
 // Dir is a directory of the host in which placeholders are made.
 type Dir struct {
-	Source       rootfs.Source
-	At           []string // its paths inside
-	Placeholders []Placeholder
-	Names        []string // all that may be placeholders here, even of other sandboxes
+	Source       rootfs.Source // the directory, on the host
+	At           []string      // its paths inside
+	Placeholders []Placeholder // what may have to be made in it
+	Names        []string      // all that may be placeholders here, even of other sandboxes
 }
 
 // LockName is a directory that stands beside placeholders as long as any sandbox
