@@ -91,3 +91,11 @@ func (t *tarjan) visit(v string) {
 		t.found = append(t.found, c)
 	}
 }
+
+// InCycles counts the files that are in a cycle.
+func InCycles(g Uses) (n int) {
+	for _, c := range g.Cycles() {
+		n += len(c)
+	}
+	return n
+}
