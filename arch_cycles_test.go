@@ -32,15 +32,10 @@ var knots = map[string]knot{
 	"internal/setup":   {"mounts.go overlay.go", "an overlay is one kind of mount, made of others"},
 	"cgroup":           {"group_linux.go parent_linux.go", "a parent removes its groups in the background"},
 	"agent":            {"files.go list.go placeholders.go", "an error is explained by a listing, which is made by a command that may fail"},
-
-	"broker":           {"call.go set.go", "not cut yet"},
-	"cmd/tegmen":       {"code.go completion.go errors.go flags.go flagsets.go json.go main.go overlay.go run.go", "not cut yet"},
-	"guest":            {"client.go requests.go", "not cut yet"},
-	"internal/launch":  {"program.go spawn.go", "not cut yet"},
-	"internal/sample":  {"held_linux.go hidden_linux.go memory_linux.go sampler_linux.go smaps_linux.go tmpfs_linux.go tree_linux.go vfork_linux.go", "not cut yet"},
-	"internal/testbox": {"box.go level.go", "not cut yet"},
-	"internal/vmtest":  {"cgroups.go guest.go main.go suite.go", "not cut yet"},
-	"seccomp":          {"groups.go profile.go", "not cut yet"},
+	"cmd/tegmen": {
+		"code.go completion.go errors.go flags.go flagsets.go json.go main.go overlay.go run.go",
+		"flags.go both declares all flags and offers what declares one; the table of subcommands lists its own completion",
+	},
 }
 
 // The files of a package call each other in one direction: from what a caller

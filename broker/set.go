@@ -201,3 +201,10 @@ func (s *Set) find(namespace, name string) (*tool, error) {
 	}
 	return nil, Errorf(CodeNotFound, "no tool %.129q", full)
 }
+
+func fullName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "." + name
+}
