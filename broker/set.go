@@ -85,7 +85,8 @@ func (s *Set) AddRaw(t Tool) {
 	one.Schema, one.Output = compact(t.Schema), compact(t.Output)
 	switch {
 	case !validName().MatchString(t.Name):
-		s.fail(t.Name, errors.New("not a name: want at most 64 letters, digits, _ and -, optionally after a namespace and a dot"))
+		s.fail(t.Name, errors.New(
+			"not a name: want at most 64 letters, digits, _ and -, optionally after a namespace and a dot"))
 	case s.byName[t.Name] != nil:
 		s.fail(t.Name, errors.New("added twice"))
 	case t.Call == nil:

@@ -38,7 +38,9 @@ type launched struct {
 
 // prepare returns a command as launch programs want it, but for where it runs. The
 // caller closes p.report and write, and calls close when the program has run.
-func (m *Machine) prepare(c *box.Config, s *launch.Spawner, r box.Request) (p launched, cmd setup.Command, write *os.File, err error) {
+func (m *Machine) prepare(
+	c *box.Config, s *launch.Spawner, r box.Request,
+) (p launched, cmd setup.Command, write *os.File, err error) {
 	p = launched{m: m, name: r.Argv[0], begin: time.Now()}
 	cmd = setup.Command{
 		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,
