@@ -28,8 +28,6 @@ var knots = map[string]knot{
 	},
 	"internal/wire":    {"call.go link.go reader.go request.go run.go", "a link, its run and their calls refuse and close each other"},
 	"internal/procbox": {"machine.go process.go", "a box ends its processes, which use its tree"},
-	"internal/protect": {"git.go protect.go", "git's files are found by the rules that they are added to"},
-	"internal/setup":   {"mounts.go overlay.go", "an overlay is one kind of mount, made of others"},
 	"cgroup":           {"group_linux.go parent_linux.go", "a parent removes its groups in the background"},
 	"agent":            {"files.go list.go placeholders.go", "an error is explained by a listing, which is made by a command that may fail"},
 	"cmd/tegmen": {
