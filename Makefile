@@ -74,6 +74,17 @@ lint:
 	test -z "$$(gofmt -l .)"
 	$(GO) vet ./...
 
+## metrics: lengths, lines, comments, tests : code, cycles; COVERAGE=off|print|check runs three packages' tests as well
+COVERAGE = print
+.PHONY: metrics
+metrics:
+	$(GO) run ./internal/metrics -coverage $(COVERAGE)
+
+## apidiff: what changed in the public packages since BASE (the merge base with origin/main, or the commit before)
+.PHONY: apidiff
+apidiff:
+	.ci/apidiff $(BASE)
+
 ## golden: rewrite the golden files, to be reviewed
 .PHONY: golden
 golden:

@@ -24,13 +24,6 @@ type Call struct {
 // FullName returns "namespace.name", or the name of a tool without a namespace.
 func (c Call) FullName() string { return fullName(c.Namespace, c.Name) }
 
-func fullName(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "." + name
-}
-
 // Record says how a call ended.
 type Record struct {
 	Call

@@ -85,7 +85,8 @@ func (s *Set) AddRaw(t Tool) {
 	one.Schema, one.Output = compact(t.Schema), compact(t.Output)
 	switch {
 	case !validName().MatchString(t.Name):
-		s.fail(t.Name, errors.New("not a name: want at most 64 letters, digits, _ and -, optionally after a namespace and a dot"))
+		s.fail(t.Name, errors.New(
+			"not a name: want at most 64 letters, digits, _ and -, optionally after a namespace and a dot"))
 	case s.byName[t.Name] != nil:
 		s.fail(t.Name, errors.New("added twice"))
 	case t.Call == nil:
@@ -200,4 +201,11 @@ func (s *Set) find(namespace, name string) (*tool, error) {
 		return t, nil
 	}
 	return nil, Errorf(CodeNotFound, "no tool %.129q", full)
+}
+
+func fullName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "." + name
 }

@@ -73,7 +73,9 @@ type Cmd struct {
 }
 
 // WindowSize is the size of a terminal in characters.
-type WindowSize struct{ Rows, Cols uint16 }
+type WindowSize struct {
+	Rows, Cols uint16 // as TIOCSWINSZ takes them
+}
 
 // Run starts the command and waits for it. The error is what Start or Wait
 // return; a command that fails is a Result.

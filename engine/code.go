@@ -21,7 +21,7 @@ type Code struct {
 	// Language is "python", "node", "sh" or "bash"; the interpreter is looked for
 	// in the PATH of the sandbox.
 	Language string
-	Source   string
+	Source   string // the code itself
 	// Vars are variables that are set before the code runs. Each must be encodable as
 	// JSON, and its name an identifier: letters, digits and _, and no digit first.
 	Vars map[string]any

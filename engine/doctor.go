@@ -8,7 +8,7 @@ import (
 // Finding is one thing that Diagnose looked at.
 type Finding struct {
 	What   string // "user namespaces"
-	OK     bool
+	OK     bool   // it works here
 	Detail string // what was found
 	Remedy string // what to do if it is not OK
 }

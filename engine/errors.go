@@ -30,7 +30,7 @@ var (
 type Error struct {
 	Op   string // "start sandbox", "compile"
 	Path string // what it was about; may be empty
-	Err  error
+	Err  error  // the cause
 }
 
 func (e *Error) Error() string {
@@ -60,10 +60,10 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // StepError is a system call that failed while a sandbox or a command was being
 // set up. It unwraps to the errno.
 type StepError struct {
-	What  string // what the step was for: "mount tmpfs"
-	Path  string // on what; may be empty
-	Call  string // the system call: "mount"
-	Errno syscall.Errno
+	What  string        // what the step was for: "mount tmpfs"
+	Path  string        // on what; may be empty
+	Call  string        // the system call: "mount"
+	Errno syscall.Errno // what the call returned
 }
 
 func (e *StepError) Error() string { return (*launch.StepError)(e).Error() }
@@ -75,7 +75,7 @@ func (e *StepError) Unwrap() error { return e.Errno }
 type ExecError struct {
 	Name     string // as it was asked for
 	NotFound bool   // it does not exist, here or anywhere in PATH
-	Err      error
+	Err      error  // the cause; errors.Is finds the errno in it
 }
 
 func (e *ExecError) Error() string {
@@ -90,8 +90,8 @@ func (e *ExecError) Unwrap() error { return e.Err }
 // OutcomeError is a command that did not end with OutcomeOK, where an error is
 // wanted.
 type OutcomeError struct {
-	Name   string
-	Result *Result
+	Name   string  // the program, as it was asked for
+	Result *Result // how it ended
 }
 
 func (e *OutcomeError) Error() string {

@@ -121,15 +121,15 @@ func EnforcerKinds() []EnforcerKind {
 
 // Enforcer enforces a limit.
 type Enforcer struct {
-	Kind   EnforcerKind
-	Detail string // the cgroup's file or the resource: "memory.max", "nofile"; "" if Kind says it all
+	Kind   EnforcerKind // what kind of thing enforces it
+	Detail string       // the cgroup's file or the resource: "memory.max", "nofile"; "" if Kind says it all
 }
 
 func (e Enforcer) String() string { return strings.TrimSpace(string(e.Kind) + " " + e.Detail) }
 
 // Limit is a limit as a Plan decided it.
 type Limit struct {
-	Name      LimitName
+	Name      LimitName  // which limit: "memory"
 	Value     string     // "64MiB", "1h0m0s", "512", "unlimited"
 	Enforcers []Enforcer // nil: nothing enforces it
 }

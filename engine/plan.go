@@ -33,8 +33,8 @@ type Plan struct {
 
 // Dropped is a protection that was given up, as Spec.Degrade allows.
 type Dropped struct {
-	Protection Protection
-	Reason     string
+	Protection Protection // what was given up
+	Reason     string     // why it cannot be had here
 }
 
 // FilterLen is the number of instructions of the plan's seccomp filter; 0

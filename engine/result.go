@@ -10,14 +10,14 @@ import (
 
 // Result is what became of a command. The zero value is none.
 type Result struct {
-	Outcome  Outcome
+	Outcome  Outcome        // how it ended
 	ExitCode int            // 0 to 255; 128 + Signal if a signal ended it
 	Signal   syscall.Signal // 0 if it exited
 	Stdout   []byte         // what the command wrote, if Cmd.Stdout is nil; see Truncated
 	Stderr   []byte         // likewise
-	Streams  Streams
-	Code     CodeResult // of a command with tools
-	Usage    Usage
+	Streams  Streams        // what Stdout and Stderr lack
+	Code     CodeResult     // of a command with tools
+	Usage    Usage          // time, memory and I/O
 	// Events are the limits that were reached, even by a command that went on after
 	// that. They do not include what RLIMIT_AS, RLIMIT_NOFILE and RLIMIT_FSIZE refuse
 	// without ending the command, since the kernel tells nobody; what a tmpfs refused
@@ -29,7 +29,7 @@ type Result struct {
 	// Refused lists the system calls that the command and its descendants were
 	// refused until its end, with Seccomp.Audit; sorted by name.
 	Refused []Refusal
-	Start   StartInfo
+	Start   StartInfo // when and how it was started
 }
 
 // Streams says what is missing from a Result's Stdout and Stderr.
@@ -56,8 +56,8 @@ type CodeResult struct {
 
 // StartInfo says how a command was started.
 type StartInfo struct {
-	At      time.Time
-	Timing  Timing
+	At      time.Time // when Start was called
+	Timing  Timing    // how long the parts of the start took
 	Level   Level     // as in the Plan
 	Dropped []Dropped // as in the Plan
 }

@@ -43,8 +43,8 @@ type Spec struct {
 
 // Requirement demands an enforcer of a limit.
 type Requirement struct {
-	Limit    LimitName
-	Enforcer EnforcerKind
+	Limit    LimitName    // the limit
+	Enforcer EnforcerKind // what must enforce it
 }
 
 // User is who commands run as inside. On the host it is the user that the
@@ -110,12 +110,12 @@ const (
 
 // Mount is one mount of a Spec.
 type Mount struct {
-	Type     MountType
-	Source   string // bind: a path of the host, which exists and is not "/"
-	Target   string // inside, absolute
-	ReadOnly bool   // bind: not writable
-	Size     Bytes  // tmpfs: 0 means Limits.Tmp
-	Mode     uint32 // tmpfs: permission bits, 0 means 01777
+	Type     MountType // MountBind or MountTmpfs
+	Source   string    // bind: a path of the host, which exists and is not "/"
+	Target   string    // inside, absolute
+	ReadOnly bool      // bind: not writable
+	Size     Bytes     // tmpfs: 0 means Limits.Tmp
+	Mode     uint32    // tmpfs: permission bits, 0 means 01777
 }
 
 // normal is the Spec with the paths of the host made absolute and the types of

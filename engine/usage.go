@@ -31,9 +31,9 @@ type Usage struct {
 // Event is a limit that was reached while a command ran, by whatever ran in its
 // sandbox, even if the command went on and ended well.
 type Event struct {
-	Limit  LimitName
-	Count  int64  // how often, as far as is known; at least 1
-	Detail string // what was observed: "memory.events.local: oom 1, oom_kill 3"
+	Limit  LimitName // which limit
+	Count  int64     // how often, as far as is known; at least 1
+	Detail string    // what was observed: "memory.events.local: oom 1, oom_kill 3"
 }
 
 // use is the time and memory of a command.

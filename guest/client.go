@@ -82,10 +82,6 @@ func (e *ToolError) Is(target error) bool {
 	return ok && (t.Type == "" || t.Type == e.Type) && (t.Code == 0 || t.Code == e.Code) && (t.Type != "" || t.Code != 0)
 }
 
-func errClosed() error {
-	return &ToolError{Code: -32006, Type: "canceled", Message: "the host closed the connection"}
-}
-
 // Request is a call with all its options.
 type Request struct {
 	Name      string // "query", or "db.query"

@@ -196,3 +196,7 @@ func (c *Client) deliver(line []byte) {
 	}
 	c.mu.Unlock()
 }
+
+func errClosed() error {
+	return &ToolError{Code: -32006, Type: "canceled", Message: "the host closed the connection"}
+}

@@ -95,7 +95,8 @@ func (o *options) printJSON(w io.Writer, r *engine.Result) error {
 		TruncatedStdout: r.Streams.TruncatedStdout, TruncatedStderr: r.Streams.TruncatedStderr,
 		Usage: jsonUsage{
 			r.Usage.Wall.Seconds(), r.Usage.User.Seconds(), r.Usage.System.Seconds(), int64(r.Usage.MaxRSS),
-			string(r.Usage.By), r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids, int64(r.Usage.Read), int64(r.Usage.Written),
+			string(r.Usage.By), r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids,
+			int64(r.Usage.Read), int64(r.Usage.Written),
 		},
 		Level:   r.Start.Level,
 		Started: r.Start.At.UTC().Format("2006-01-02T15:04:05.000Z"),

@@ -67,8 +67,8 @@ func (a *Activity) woken() <-chan struct{} {
 // A Look is what a watchdog sees of a sandbox.
 type Look struct {
 	Memory int64 // bytes
-	Pids   int
-	Idle   bool // nothing runs
+	Pids   int   // processes and threads
+	Idle   bool  // nothing runs
 }
 
 // Watchdog looks at a sandbox as often as it must and reports what it has too much

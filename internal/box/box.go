@@ -10,20 +10,21 @@ import (
 
 // A Machine starts sandboxes. Its methods may be called concurrently.
 type Machine interface {
+	// Start starts a sandbox and returns when commands can enter it.
 	Start(*Config) (*Started, error)
-	Diagnose() []Finding
-	Close() error // after all sandboxes have ended
+	Diagnose() []Finding // tries what sandboxes need here
+	Close() error        // after all sandboxes have ended
 }
 
 // Started is a sandbox that has just been started.
 type Started struct {
-	Box    Box
-	Timing Timing
+	Box    Box    // which the caller kills and waits for
+	Timing Timing // of this start
 	// Private is the sandbox's own directory on the host, with tmp and workspace in
 	// it; "" where it has a view of its own of files. Text files for a command go
 	// beneath it where TextFiles is set, and are descriptors otherwise.
 	Private   string
-	TextFiles bool
+	TextFiles bool    // see Private
 	Layers    *Layers // of an overlay; nil without one
 }
 
@@ -77,9 +78,9 @@ type Process interface {
 
 // Request is a command to be started.
 type Request struct {
-	Paths []string // what to execute: the first that exists
-	Argv  []string
-	Env   []string
+	Paths []string   // what to execute: the first that exists
+	Argv  []string   // its arguments, with its name first
+	Env   []string   // "NAME=value"; all of its environment
 	Dir   string     // inside, absolute
 	Files []*os.File // become 0, 1, 2, …; nil is the null device
 	// Terminal makes Files[0] the controlling terminal.
@@ -87,15 +88,15 @@ type Request struct {
 	// Texts are for the command to read, in files called 4, 5, … in TextDir, a
 	// directory that is made for it. TextDir is "" where texts are descriptors.
 	Texts   []string
-	TextDir string
+	TextDir string // inside, absolute
 }
 
 // Exit is how a command ended.
 type Exit struct {
-	Status       syscall.WaitStatus
-	User, System time.Duration // CPU time of it and the descendants it waited for (getrusage(2))
-	MaxRSS       int64         // bytes, of the largest of them
-	Used         Usage         // by the sandbox since the command was started
+	Status       syscall.WaitStatus // as wait4(2) returned it
+	User, System time.Duration      // CPU time of it and the descendants it waited for (getrusage(2))
+	MaxRSS       int64              // bytes, of the largest of them
+	Used         Usage              // by the sandbox since the command was started
 
 	Full    []Full    // private file systems without room
 	Refused []Refusal // Config.Audit; sorted
@@ -105,20 +106,20 @@ type Exit struct {
 
 // Full is a private file system without room.
 type Full struct {
-	Files bool // it has room for no more files; otherwise for no more bytes
-	Path  string
+	Files bool   // it has room for no more files; otherwise for no more bytes
+	Path  string // inside, absolute
 }
 
 // Refusal is a system call that was refused.
 type Refusal struct {
-	Call   string
-	Action string
-	Count  int
+	Call   string // its name: "mount"
+	Action string // what the command got: "EPERM", "kill"
+	Count  int    // how often
 }
 
 // Exceeded is a limit of Config.Watch that was exceeded.
 type Exceeded struct {
-	What Resource
+	What Resource // which resource
 	// Again is set if it was exceeded at the last look, too: killing the commands
 	// did not help.
 	Again bool
@@ -136,17 +137,19 @@ const (
 )
 
 // WindowSize is the size of a terminal in characters.
-type WindowSize struct{ Rows, Cols uint16 }
+type WindowSize struct {
+	Rows, Cols uint16 // as TIOCSWINSZ takes them
+}
 
 // Timing is where the time of a start went.
 type Timing struct {
-	Namespaces, Mounts, Confine, Exec, Total time.Duration
+	Namespaces, Mounts, Confine, Exec, Total time.Duration // 0 if the start had no such part
 }
 
 // Finding is one thing that Diagnose looked at.
 type Finding struct {
-	What   string
-	OK     bool
-	Detail string
-	Remedy string
+	What   string // "user namespaces"
+	OK     bool   // it works
+	Detail string // what was found
+	Remedy string // what to do if it is not OK
 }

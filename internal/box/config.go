@@ -13,14 +13,14 @@ import (
 // Config is what a Plan decided about a sandbox. It is data: a Machine starts any
 // number of sandboxes from one, at the same time, and never writes into it.
 type Config struct {
-	Name     string // for people who list the host's processes; may be empty
-	Hostname string // "" without namespaces
-	IDs      ns.IDs
+	Name     string       // for people who list the host's processes; may be empty
+	Hostname string       // "" without namespaces
+	IDs      ns.IDs       // who commands run as, inside and on the host
 	Table    rootfs.Table // without namespaces: what the sandbox may use, at the host's own paths
 
 	Rlimits []ns.Rlimit     // of each process
 	Cgroup  cgroup.Settings // no controllers: the sandbox has no cgroup
-	Watch   Watch
+	Watch   Watch           // the zero Watch looks after nothing
 
 	// KillAlone gives each command a tag, so that it and what descends from it can
 	// be killed and the rest of the sandbox lives on.
@@ -45,7 +45,7 @@ type Config struct {
 
 // Overlay is a workspace that is written to in a layer above it.
 type Overlay struct {
-	Workspace rootfs.Source
+	Workspace rootfs.Source   // the directory of the host below the layer
 	OnDisk    bool            // the layer is in the directory that the table names; otherwise in memory
 	Rules     workspace.Rules // what a commit may not change
 	Slack     int64           // bytes; see workspace.Overlay

@@ -18,9 +18,9 @@ var ErrShort = errors.New("short of resources")
 
 // ExecError is a program that cannot be executed. It unwraps to the errno.
 type ExecError struct {
-	Name     string
-	NotFound bool
-	Err      error
+	Name     string // as it was asked for
+	NotFound bool   // it does not exist, here or anywhere in PATH
+	Err      error  // the cause
 }
 
 func (e *ExecError) Error() string { return fmt.Sprintf("exec %q: %v", e.Name, e.Err) }

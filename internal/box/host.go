@@ -8,26 +8,26 @@ import (
 // Host is what a machine and an account can do, as a probe found it. The fields
 // are those of engine.Host, which documents them.
 type Host struct {
-	OS, Arch    string
-	Kernel      string
-	UID, GID    int
-	Become      bool
-	Mount       bool
-	Contained   bool
-	Cgroup      cgroup.Place
-	MemoryBytes int64
-	CPUs        int
-	Seccomp     bool
-	Landlock    int
+	OS, Arch    string       // as runtime.GOOS and GOARCH
+	Kernel      string       // its release
+	UID, GID    int          // of this process
+	Become      bool         // guests can run as another user
+	Mount       bool         // it may mount on the host
+	Contained   bool         // it runs in a user namespace of its own
+	Cgroup      cgroup.Place // where cgroups can be made; zero: nowhere
+	MemoryBytes int64        // that this process may have; 0: not known
+	CPUs        int          // that it may run on; 0: not known
+	Seccomp     bool         // the kernel has filters of system calls
+	Landlock    int          // the ABI of Landlock; 0: none
 
-	TryNamespaces func() error
-	SandboxExec   string
-	TrySeatbelt   func() error
-	Home          string
-	Proc          []string
-	HardLimits    map[string]uint64
+	TryNamespaces func() error      // makes the namespaces of a sandbox; why that fails
+	SandboxExec   string            // its path; "" without it
+	TrySeatbelt   func() error      // runs a program in it; why that fails
+	Home          string            // the home directory of the account
+	Proc          []string          // which of rootfs.ProcEntries are in /proc
+	HardLimits    map[string]uint64 // by the names of ulimit: "nofile"
 
-	Lookup   func(path string) (rootfs.Source, error)
-	Device   func(path string) (string, error)
-	ReadFile func(path string) ([]byte, error)
+	Lookup   func(path string) (rootfs.Source, error) // looks at a path of the host
+	Device   func(path string) (string, error)        // finds the number of a block device: "8:0"
+	ReadFile func(path string) ([]byte, error)        // reads a file of the host
 }

@@ -14,12 +14,12 @@ const (
 // Usage is what a sandbox has used from its start to a moment, and which limits
 // it has reached.
 type Usage struct {
-	By            Counter // 0: nobody has counted
-	CPU           time.Duration
-	Memory        int64 // bytes, the most so far
-	Pids          int   // the most so far
-	Read, Written int64 // bytes, from and to block devices
-	Empty         bool  // there is no process, so nothing changes until a command starts
+	By            Counter       // 0: nobody has counted
+	CPU           time.Duration // of all processes, ended ones included
+	Memory        int64         // bytes, the most so far
+	Pids          int           // the most so far
+	Read, Written int64         // bytes, from and to block devices
+	Empty         bool          // there is no process, so nothing changes until a command starts
 
 	OOM, OOMKill int64 // memory could not be had; processes were killed for that
 	OwnOOM       bool  // its own limit was reached, ever: a kill may be counted some time after its cause

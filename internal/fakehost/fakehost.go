@@ -37,9 +37,9 @@ type Tool func(call Call) (any, error)
 
 // Call is a call as the guest sent it.
 type Call struct {
-	ID        json.RawMessage
-	Name      string // "name" or "namespace.name"
-	Arguments json.RawMessage
+	ID        json.RawMessage // as the guest chose it
+	Name      string          // "name" or "namespace.name"
+	Arguments json.RawMessage // the JSON object that the guest sent
 	Progress  bool            // the guest asked for it
 	Canceled  chan struct{}   // closed when the guest cancels the call, or is gone
 	Notify    func(value any) // sends progress
@@ -47,7 +47,7 @@ type Call struct {
 
 // Error is the error that a request is answered with.
 type Error struct {
-	Code          int
+	Code          int    // a number of JSON-RPC
 	Type, Message string // data.type and message
 	Details       any    // data.details; nil is left out
 }

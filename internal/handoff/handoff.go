@@ -29,11 +29,13 @@ func Safe(f *os.File) (bool, error) {
 	case mode&os.ModeNamedPipe != 0, isNull(info), mode&os.ModeSocket != 0 && isUnixStream(f):
 		return true, nil
 	case mode.IsDir():
-		return false, box.Invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox", f.Name())
+		return false, box.Invalid("standard stream %s is a directory, from which a guest could walk out of its sandbox",
+			f.Name())
 	case mode.IsRegular(), mode&(os.ModeCharDevice|os.ModeSocket) != 0:
 		return false, nil
 	default:
-		return false, box.Invalid("standard stream %s is a %s: want a file, a pipe, a socket or a terminal", f.Name(), mode.Type())
+		return false, box.Invalid("standard stream %s is a %s: want a file, a pipe, a socket or a terminal",
+			f.Name(), mode.Type())
 	}
 }
 

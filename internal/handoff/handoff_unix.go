@@ -24,7 +24,8 @@ func Drain(w io.Writer, from *os.File) {
 	buf := make([]byte, 64<<10)
 	for range 16 { // a pipe holds at most 1 MiB, by default
 		n := 0
-		if conn.Read(func(fd uintptr) bool { n, err = syscall.Read(int(fd), buf); return true }) != nil || err != nil || n <= 0 {
+		closed := conn.Read(func(fd uintptr) bool { n, err = syscall.Read(int(fd), buf); return true })
+		if closed != nil || err != nil || n <= 0 {
 			return
 		}
 		if _, err := w.Write(buf[:n]); err != nil {

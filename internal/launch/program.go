@@ -273,3 +273,21 @@ func (p *Program) Stamps() []Stamp {
 	}
 	return out
 }
+
+// cloneArgs is struct clone_args of clone3(2), version 2 (Linux 5.7).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal uint64
+	stack, stackSize, tls, setTID, setTIDSize     uint64
+	cgroup                                        uint64
+}
+
+// CloneArgs states how a step clones. The child always shares this process's memory
+// and starts with default signal handlers. It sends no signal when it ends, so a
+// host program that waits for any child does not see it.
+type CloneArgs struct {
+	Flags uint64 // CLONE_NEWUSER, CLONE_PARENT, CLONE_VFORK, …
+}
+
+func (c CloneArgs) raw() cloneArgs {
+	return cloneArgs{flags: c.Flags | unix.CLONE_VM | unix.CLONE_CLEAR_SIGHAND}
+}

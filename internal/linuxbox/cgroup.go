@@ -144,7 +144,8 @@ func (cs *cgroups) open() (*cgroup.Parent, error) {
 func cgroupError(err error) error {
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return &launch.UnsupportedError{Feature: "a cgroup with limits", Err: err, Remedy: "other processes are in this process's cgroup: start it in one of its own"}
+		return &launch.UnsupportedError{Feature: "a cgroup with limits", Err: err,
+			Remedy: "other processes are in this process's cgroup: start it in one of its own"}
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOSPC):
 		return fmt.Errorf("no more cgroups may be made here (cgroup.max.descendants): %w", err)
 	}

@@ -30,7 +30,8 @@ func (m *Machine) Diagnose() []box.Finding {
 	if h.Become {
 		account = "root: guests run as the owner of their workspace, or as nobody"
 	}
-	add("account", h.UID != 0 || h.Become || h.Contained, account, "give this root CAP_SETUID, CAP_SETGID and CAP_SETPCAP, or be an ordinary user")
+	add("account", h.UID != 0 || h.Become || h.Contained, account,
+		"give this root CAP_SETUID, CAP_SETGID and CAP_SETPCAP, or be an ordinary user")
 	if v := sysctl("user/max_user_namespaces"); v != "" {
 		add("user.max_user_namespaces", v != "0", v, "sysctl user.max_user_namespaces=10000")
 	}
@@ -44,7 +45,8 @@ func (m *Machine) Diagnose() []box.Finding {
 	add("seccomp filters", h.Seccomp, "SECCOMP_RET_KILL_PROCESS", "a kernel from 4.14 on with CONFIG_SECCOMP_FILTER")
 	switch lacks := ns.LandlockLacks(h.Landlock); {
 	case h.Landlock == 0:
-		add("Landlock", true, "none: sandboxes do without a second wall; kernels from 5.13 on have it, where lsm= lists it", "")
+		add("Landlock", true,
+			"none: sandboxes do without a second wall; kernels from 5.13 on have it, where lsm= lists it", "")
 	case len(lacks) > 0:
 		add("Landlock", true, fmt.Sprintf("version %d; lacks %s", h.Landlock, strings.Join(lacks, ", ")), "")
 	default:
@@ -62,7 +64,8 @@ func (m *Machine) Diagnose() []box.Finding {
 	status, _ := os.ReadFile("/proc/self/status") // without it there is nothing to report
 	for line := range strings.Lines(string(status)) {
 		if mode, ok := strings.CutPrefix(line, "Seccomp:\t"); ok && strings.TrimSpace(mode) != "0" {
-			add("outer seccomp filter", true, "this process runs under one; if the sandbox below cannot start, it may refuse clone3, unshare or mount", "")
+			add("outer seccomp filter", true,
+				"this process runs under one; if the sandbox below cannot start, it may refuse clone3, unshare or mount", "")
 		}
 	}
 	return out
@@ -73,7 +76,8 @@ func cgroupDetail(h box.Host) string {
 	c := h.Cgroup
 	var without []string
 	for _, l := range []struct{ controller, by string }{
-		{"memory", "memory by a watchdog"}, {"pids", "processes by RLIMIT_NPROC"}, {"cpu", "CPUs by nothing"}, {"cpuset", "the set of CPUs by nothing"}, {"io", "I/O by nothing"},
+		{"memory", "memory by a watchdog"}, {"pids", "processes by RLIMIT_NPROC"}, {"cpu", "CPUs by nothing"},
+		{"cpuset", "the set of CPUs by nothing"}, {"io", "I/O by nothing"},
 	} {
 		if !c.Has(l.controller) {
 			without = append(without, l.by)

@@ -198,7 +198,9 @@ func (p *landlockProcess) start(c setup.Command) error {
 	if err != nil {
 		return errors.Join(err, closeAll())
 	}
-	above := setup.LandlockOnly{ReaperFD: int(p.box.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd())}
+	above := setup.LandlockOnly{
+		ReaperFD: int(p.box.image.Fd()), ControlFD: int(files[0].Fd()), StatusFD: int(files[3].Fd()),
+	}
 	p.entry = above.Enter(c)
 	reaper, err := p.box.spawner.Start(p.entry.Program, 0)
 	runtime.KeepAlive(files)

@@ -51,7 +51,8 @@ type Machine struct {
 // Open prepares a machine, and starts nothing. The caller closes it.
 func Open(h box.Host, o Options) (_ *Machine, err error) {
 	if privilegedExecutable() {
-		return nil, box.Invalid("setuid, setgid or with capabilities of its own: the caller would get at what is not the caller's; take these off the file")
+		return nil, box.Invalid("setuid, setgid or with capabilities of its own: " +
+			"the caller would get at what is not the caller's; take these off the file")
 	}
 	m := &Machine{
 		host: h, options: o, cgroups: cgroups{place: h.Cgroup, ahead: !o.NoTemplates},

@@ -98,7 +98,8 @@ func (l *overlayLayers) makeStore(t rootfs.Table, look rootfs.Lookup) (rootfs.Ta
 		}
 		l.store = dir
 		for name, mode := range map[string]uint32{"upper": t[i].Mode, "work": 0o700} {
-			if err := errors.Join(os.Mkdir(path.Join(dir, name), 0o700), os.Chmod(path.Join(dir, name), os.FileMode(mode))); err != nil {
+			made := path.Join(dir, name)
+			if err := errors.Join(os.Mkdir(made, 0o700), os.Chmod(made, os.FileMode(mode))); err != nil {
 				return err
 			}
 		}

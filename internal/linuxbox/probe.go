@@ -64,7 +64,8 @@ func Probe() (box.Host, error) {
 		return box.Host{}, err
 	}
 	h.Contained = len(strings.Fields(string(users))) != 3 || strings.Fields(string(users))[2] != "4294967295"
-	h.Become = h.UID == 0 && has(caps[0].Effective, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP) && hasID(string(users), Nobody)
+	h.Become = h.UID == 0 && has(caps[0].Effective, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP) &&
+		hasID(string(users), Nobody)
 	h.Mount = has(caps[0].Effective, unix.CAP_SYS_ADMIN)
 	for _, name := range rootfs.ProcEntries() {
 		if unix.Access("/proc/"+name, unix.F_OK) == nil {
@@ -103,7 +104,8 @@ func privilegedExecutable() bool {
 	if unix.Capget(&hdr, &caps[0]) != nil {
 		return true
 	}
-	return unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() || unix.Geteuid() != 0 && caps[0].Permitted|caps[1].Permitted != 0
+	return unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() ||
+		unix.Geteuid() != 0 && caps[0].Permitted|caps[1].Permitted != 0
 }
 
 // hasID reports whether a uid_map (user_namespaces(7)) has the id inside.
@@ -123,7 +125,8 @@ const Nobody = 65534
 // lookup follows ordinary links and refuses magic ones: /proc/self/root and
 // its like are other names for what a Spec may not name.
 func lookup(path string) (rootfs.Source, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	if err != nil {
 		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
 	}
@@ -170,7 +173,8 @@ func tryNamespaces() error {
 	}
 	defer s.Close()
 	p := launch.NewProgram(1)
-	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0), launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
+	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0),
+		launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
 	err = s.RunOnThread(p, setup.Namespaces)
 	if errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") != "0" { // there are that many
 		err = fmt.Errorf("%w: %w", box.ErrShort, err)

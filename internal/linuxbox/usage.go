@@ -120,7 +120,10 @@ func (w *sampled) sum(limit int64, shared func() int64) (sum sample.Sample, err 
 		}
 		w.of[s] = now
 		sum.Partial = sum.Partial || now.Partial
-		sum.Memory, sum.CPU, sum.Processes, sum.Cost = sum.Memory+now.Memory, sum.CPU+now.CPU, sum.Processes+now.Processes, sum.Cost+now.Cost
+		sum.Memory += now.Memory
+		sum.CPU += now.CPU
+		sum.Processes += now.Processes
+		sum.Cost += now.Cost
 	}
 	w.used.By, w.used.CPU = box.ByWatchdog, max(w.used.CPU, sum.CPU)
 	if !sum.Partial {

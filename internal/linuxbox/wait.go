@@ -128,7 +128,8 @@ func sendSignalTo(pidfd *os.File, sig syscall.Signal, flags int) error {
 	if err != nil {
 		return os.ErrProcessDone
 	}
-	if conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, flags) }) != nil || err == unix.ESRCH {
+	closed := conn.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, flags) })
+	if closed != nil || err == unix.ESRCH {
 		return os.ErrProcessDone
 	}
 	return err

@@ -20,8 +20,8 @@ const prefix = "tegmen-private-"
 
 // An Owner is who guests are on the host.
 type Owner struct {
-	IDs    ns.IDs
-	Become bool // this process is root, and guests are another user
+	IDs    ns.IDs // the user of the guests
+	Become bool   // this process is root, and guests are another user
 }
 
 // A Dir is the private directory of one sandbox, with a tmp and a workspace in it

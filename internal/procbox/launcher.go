@@ -40,7 +40,9 @@ func real(program string) string {
 // commandLine is the whole command line that becomes a program. sandboxExec comes
 // first, so that the profile holds for the shell as well; stderr is the descriptor
 // that becomes the program's standard error.
-func commandLine(c *box.Config, sandboxExec, program string, stderr int, r box.Request) (argv, env []string, err error) {
+func commandLine(
+	c *box.Config, sandboxExec, program string, stderr int, r box.Request,
+) (argv, env []string, err error) {
 	if c.Seatbelt != nil {
 		b := *c.Seatbelt
 		b.Terminal = r.Terminal
@@ -81,7 +83,8 @@ func withPrivate(c *box.Config, dir string) *box.Config {
 var (
 	setByShell = []string{"_", "OLDPWD", "PWD", "SHLVL"}
 	ofTheShell = append(strings.Fields(`COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GLOBIGNORE GROUPS
-		HISTCMD IFS LINENO MAILCHECK OPTARG OPTERR OPTIND POSIXLY_CORRECT PPID PS4 RANDOM REPLY SECONDS SHELLOPTS SRANDOM TMOUT UID`), setByShell...)
+		HISTCMD IFS LINENO MAILCHECK OPTARG OPTERR OPTIND POSIXLY_CORRECT PPID PS4 RANDOM REPLY SECONDS
+		SHELLOPTS SRANDOM TMOUT UID`), setByShell...)
 	prefixes = []string{"BASH", "LD_", "DYLD_"}
 )
 
@@ -98,7 +101,8 @@ func given(program string, env []string) (launcher, byEnv []string) {
 	}
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(ofTheShell, name) || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if slices.Contains(ofTheShell, name) ||
+			slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			byEnv = append(byEnv, kv)
 		} else {
 			launcher = append(launcher, kv)

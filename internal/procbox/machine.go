@@ -46,7 +46,10 @@ func (m *Machine) Start(c *box.Config) (*box.Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &procBox{m: m, config: withPrivate(c, dir.Path), owner: owner, dir: dir, over: make(chan struct{}), gone: make(chan struct{})}
+	b := &procBox{
+		m: m, config: withPrivate(c, dir.Path), owner: owner, dir: dir,
+		over: make(chan struct{}), gone: make(chan struct{}),
+	}
 	if b.watcher, err = startWatcher(dir.Path, m.credential(c)); err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
@@ -231,13 +234,17 @@ func (m *Machine) Diagnose() []box.Finding {
 	h := m.host
 	out := []box.Finding{
 		{What: "system", OK: true, Detail: h.OS + " " + h.Kernel + " " + h.Arch},
-		{What: "account", OK: h.UID != 0 || h.Contained, Detail: fmt.Sprintf("uid %d: guests run as this user", h.UID), Remedy: "be an ordinary user"},
+		{
+			What: "account", OK: h.UID != 0 || h.Contained,
+			Detail: fmt.Sprintf("uid %d: guests run as this user", h.UID), Remedy: "be an ordinary user",
+		},
 	}
 	if h.OS == "darwin" {
 		f := box.Finding{What: "sandbox-exec", OK: true, Detail: h.SandboxExec}
 		if h.TrySeatbelt != nil {
 			if err := h.TrySeatbelt(); err != nil {
-				f.OK, f.Detail, f.Remedy = false, err.Error(), "run outside of other sandboxes; for development, --allow-no-isolation"
+				f.OK, f.Detail = false, err.Error()
+				f.Remedy = "run outside of other sandboxes; for development, --allow-no-isolation"
 			}
 		}
 		out = append(out, f)
@@ -253,7 +260,8 @@ func seatbeltError(said string, err error) error {
 	}
 	if strings.Contains(said, "sandbox_apply: Operation not permitted") {
 		return &launch.UnsupportedError{Feature: "sandbox-exec in a process that is in a sandbox itself", Err: syscall.EPERM,
-			Remedy: "Seatbelt does not nest: start it outside of the other sandbox, or leave the isolation to that (allow no isolation)"}
+			Remedy: "Seatbelt does not nest: start it outside of the other sandbox, " +
+				"or leave the isolation to that (allow no isolation)"}
 	}
 	if said == "" {
 		return err

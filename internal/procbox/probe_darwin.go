@@ -38,7 +38,9 @@ func Probe() (box.Host, error) {
 	if memory, err := unix.SysctlUint64("hw.memsize"); err == nil {
 		h.MemoryBytes = int64(memory)
 	}
-	for name, resource := range map[string]int{"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "fsize": unix.RLIMIT_FSIZE, "nofile": unix.RLIMIT_NOFILE} {
+	for name, resource := range map[string]int{
+		"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "fsize": unix.RLIMIT_FSIZE, "nofile": unix.RLIMIT_NOFILE,
+	} {
 		var lim unix.Rlimit
 		if err := unix.Getrlimit(resource, &lim); err != nil {
 			return box.Host{}, err
@@ -82,7 +84,8 @@ func trySandboxExec(program string) error {
 	cmd := exec.Command(program, "-p", "(version 1)(allow default)", "/bin/sh", "-c", ":")
 	cmd.Env = []string{}
 	out, err := cmd.CombinedOutput()
-	if err = seatbeltError(string(bytes.TrimSpace(out)), err); err != nil && !errors.Is(err, launch.ErrUnsupported) && !errors.Is(err, fs.ErrNotExist) {
+	err = seatbeltError(string(bytes.TrimSpace(out)), err)
+	if err != nil && !errors.Is(err, launch.ErrUnsupported) && !errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", box.ErrShort, err)
 	}
 	return err

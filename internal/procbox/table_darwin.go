@@ -70,7 +70,8 @@ func watchForks(forked func()) (*forkWatch, error) {
 		events := make([]unix.Kevent_t, 64)
 		for {
 			n, err := kevent(queue, nil, events)
-			if err != nil || slices.ContainsFunc(events[:n], func(e unix.Kevent_t) bool { return e.Filter == unix.EVFILT_USER }) {
+			woken := func(e unix.Kevent_t) bool { return e.Filter == unix.EVFILT_USER }
+			if err != nil || slices.ContainsFunc(events[:n], woken) {
 				return
 			}
 			forked()

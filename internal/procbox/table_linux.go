@@ -71,5 +71,8 @@ func procOf(pid int) (proc, error) {
 		n, _ := strconv.ParseInt(fields[field-3], 10, 64) // the kernel writes numbers
 		return n
 	}
-	return proc{pid: pid, parent: int(number(4)), group: int(number(5)), start: number(22), dead: fields[0] == "Z" || fields[0] == "X"}, nil
+	return proc{
+		pid: pid, parent: int(number(4)), group: int(number(5)), start: number(22),
+		dead: fields[0] == "Z" || fields[0] == "X",
+	}, nil
 }

@@ -43,7 +43,8 @@ func startWatcher(dir string, as *syscall.Credential) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append(launchShell[1:len(launchShell):len(launchShell)], closeOthers(2)+"\n"+watcherScript, "tegmen-watch", dir)
+	args := append(launchShell[1:len(launchShell):len(launchShell)],
+		closeOthers(2)+"\n"+watcherScript, "tegmen-watch", dir)
 	w := &watcher{cmd: exec.Command(launchShell[0], args...), to: write, known: make(map[int]bool)}
 	w.cmd.Stdin, w.cmd.Env = read, []string{"PATH=/usr/bin:/bin"}
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as}

@@ -78,8 +78,10 @@ func (w *planner) gitDir(ws *Dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if common := w.line(path.Join(d.Source.Path, "commondir")); common != "" && common != "." && !w.allowed(".git/commondir") {
-		return fmt.Errorf("protect %s: its commondir sends git elsewhere: remove it, or let it be changed (allow write .git)", d.Source.Path)
+	common := w.line(path.Join(d.Source.Path, "commondir"))
+	if common != "" && common != "." && !w.allowed(".git/commondir") {
+		return fmt.Errorf("protect %s: its commondir sends git elsewhere: "+
+			"remove it, or let it be changed (allow write .git)", d.Source.Path)
 	}
 	return w.gitDirNames(d)
 }
@@ -141,7 +143,8 @@ func (w *planner) gitFile(ws *Dir, file rootfs.Source) error {
 func (w *planner) lost(ws *Dir, why string, paths ...string) error {
 	from := path.Join(ws.Source.Path, ".git")
 	if !w.allowed(".git") && slices.ContainsFunc(paths, func(p string) bool { return rootfs.Within(ws.Source.Path, p) }) {
-		return fmt.Errorf("protect %s: it leads to %q, which %s: repair it, or let it be changed (allow write .git)", from, paths[0], why)
+		return fmt.Errorf("protect %s: it leads to %q, which %s: "+
+			"repair it, or let it be changed (allow write .git)", from, paths[0], why)
 	}
 	w.notes = append(w.notes, fmt.Sprintf("%s: leads to %q, which %s: git does not work inside", from, paths[0], why))
 	return nil

@@ -25,10 +25,11 @@ var protected = []group{
 	{why: "they run elsewhere, with the project's secrets, as soon as they are pushed", names: []string{
 		".github/workflows", ".github/actions", ".gitlab-ci.yml",
 	}},
-	{why: "shells, editors and git read them in the home directory, which has some of them", missing: together, names: []string{
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-		".inputrc", ".gitconfig", ".vim", ".vimrc", ".exrc", ".nvim", ".nvimrc",
-	}},
+	{why: "shells, editors and git read them in the home directory, which has some of them",
+		missing: together, names: []string{
+			".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+			".inputrc", ".gitconfig", ".vim", ".vimrc", ".exrc", ".nvim", ".nvimrc",
+		}},
 	{why: "git runs them as hooks, once it has been told to", missing: mayBeMade, names: []string{
 		".husky", ".githooks", ".pre-commit-config.yaml",
 	}},
@@ -36,7 +37,8 @@ var protected = []group{
 		".envrc", ".dir-locals.el", ".devcontainer",
 	}},
 	{why: "they run elsewhere, for projects that have been set up there", missing: mayBeMade, names: []string{
-		".circleci", ".buildkite", ".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "Jenkinsfile",
+		".circleci", ".buildkite", ".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
+		"Jenkinsfile",
 	}},
 	{why: "yarn runs what it names, and fails where it is a directory", missing: mayBeMade, names: []string{
 		".yarnrc.yml",
@@ -68,7 +70,7 @@ var gitNames = []entry{
 	{name: "config.worktree", file: true},        // names commands, with extensions.worktreeConfig
 	{name: "commondir", file: true, data: ".\n"}, // where config and hooks are: here
 	{name: "modules"},                            // the same, of submodules
-	{name: "worktrees", missing: mayBeMade},      // the same, of linked worktrees; git refuses an existing directory for a new one
+	{name: "worktrees", missing: mayBeMade},      // the same, of linked ones; git refuses an existing directory for a new one
 }
 
 // repositoryParts make a directory a bare repository, even without a config. A file

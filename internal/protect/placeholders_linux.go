@@ -29,7 +29,7 @@ type Held struct {
 
 // Guest is who may write to a workspace.
 type Guest struct {
-	UID   int
+	UID   int  // its user on the host
 	Other bool // guests may be another user than this process
 }
 
@@ -86,7 +86,8 @@ func (d *Held) refused(dir int, err error) error {
 	if int(st.Uid) != d.guest.UID {
 		return ErrUnwritable
 	}
-	return fmt.Errorf("%w, though its owner, who can change that, is who guests run as: make it writable, or mount it read-only instead (mount)", err)
+	return fmt.Errorf("%w, though its owner, who can change that, is who guests run as: "+
+		"make it writable, or mount it read-only instead (mount)", err)
 }
 
 // Hold takes a shared lock on the directory's lock, which it makes if need be. An
@@ -146,7 +147,8 @@ func (d *Held) is(name string, fd int) bool {
 
 // beneath opens a name, following no link.
 func beneath(dir *os.File, name string, flags uint64) (int, error) {
-	return unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	return unix.Openat2(int(dir.Fd()), name, &how)
 }
 
 // parent opens the directory that a name is in. The caller closes it.
@@ -184,7 +186,9 @@ func (d *Held) Make(g Placeholder) (id rootfs.Identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	src := rootfs.Source{Path: path.Join(d.Dir.Source.Path, g.Name), Identity: rootfs.Identify(&st), Mode: uint32(st.Mode & 0o7777)}
+	src := rootfs.Source{
+		Path: path.Join(d.Dir.Source.Path, g.Name), Identity: rootfs.Identify(&st), Mode: uint32(st.Mode & 0o7777),
+	}
 	if kind := st.Mode & unix.S_IFMT; !isPlaceholder(src) || kind != unix.S_IFDIR && kind != unix.S_IFREG {
 		return id, rootfs.ErrChanged
 	}
@@ -251,7 +255,8 @@ func (d *Held) removeDir(name string) error {
 	}
 	defer unix.Close(dir)
 	var st unix.Stat_t
-	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || !isPlaceholder(rootfs.Source{Mode: st.Mode}) {
+	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR ||
+		!isPlaceholder(rootfs.Source{Mode: st.Mode}) {
 		return nil
 	}
 	switch err := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR); err {
@@ -278,7 +283,8 @@ func (d *Held) removeFile(g Placeholder) error {
 	}
 	defer unix.Close(fd)
 	st, err := rootfs.Stat(fd)
-	if src, ok := d.sources[g.Name]; err != nil || !ok || src.Is(rootfs.Identify(&st)) != nil || st.Size != uint64(len(g.Data)) {
+	src, ok := d.sources[g.Name]
+	if err != nil || !ok || src.Is(rootfs.Identify(&st)) != nil || st.Size != uint64(len(g.Data)) {
 		return nil
 	}
 	if err := unix.Unlinkat(dir, base, 0); err != nil && err != unix.ENOENT {

@@ -14,13 +14,13 @@ import (
 
 // Options are what a decision depends on.
 type Options struct {
-	Workspace  rootfs.Source
-	At         string   // the path by which the workspace was asked for, absolute and clean
-	Mounts     []string // where else something is mounted, absolute and clean: what was asked for wins
-	AllowWrite []string // paths, relative to the workspace, that are not protected
+	Workspace  rootfs.Source // the workspace on the host
+	At         string        // the path by which the workspace was asked for, absolute and clean
+	Mounts     []string      // where else something is mounted, absolute and clean: what was asked for wins
+	AllowWrite []string      // paths, relative to the workspace, that are not protected
 	// Mountable returns an error if nothing may be mounted at a path.
 	Mountable func(path string) error
-	Lookup    rootfs.Lookup
+	Lookup    rootfs.Lookup                     // resolves a path of the host
 	ReadFile  func(path string) ([]byte, error) // nil reads nothing
 }
 
@@ -45,10 +45,10 @@ type Placeholder struct {
 
 // Dir is a directory of the host in which placeholders are made.
 type Dir struct {
-	Source       rootfs.Source
-	At           []string // its paths inside
-	Placeholders []Placeholder
-	Names        []string // all that may be placeholders here, even of other sandboxes
+	Source       rootfs.Source // the directory, on the host
+	At           []string      // its paths inside
+	Placeholders []Placeholder // what may have to be made in it
+	Names        []string      // all that may be placeholders here, even of other sandboxes
 }
 
 // LockName is a directory that stands beside placeholders as long as any sandbox
@@ -72,45 +72,6 @@ type planner struct {
 	nodes []rootfs.Node
 	notes []string
 	seen  map[string]bool // nodes by path inside, and errors that have been reported
-}
-
-// Decide protects a workspace. The errors are the caller's mistakes.
-func Decide(o Options) (Decision, []error) {
-	w := &planner{Options: o, seen: make(map[string]bool)}
-	ws := &Dir{Source: o.Workspace, At: []string{o.At}}
-	if ws.Source.Path != o.At {
-		ws.At = append(ws.At, ws.Source.Path)
-	}
-	w.dirs = append(w.dirs, ws)
-	errs := []error{w.git(ws)}
-	for _, g := range protected {
-		missing := g.missing
-		if missing == together && !w.any(ws, g.names) {
-			missing = mayBeMade
-		}
-		for _, n := range g.names {
-			errs = append(errs, w.protect(ws, entry{name: n, missing: missing}, n))
-		}
-	}
-	d := Decision{Nodes: w.nodes, Notes: w.notes, Any: len(w.seen) > 0, at: ws.At}
-	for _, dir := range w.dirs {
-		if len(dir.Placeholders) > 0 {
-			d.Dirs = append(d.Dirs, *dir)
-		}
-	}
-	return d, flatten(errs)
-}
-
-// flatten lists the errors that are joined in others.
-func flatten(errs []error) (list []error) {
-	for _, err := range errs {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			list = append(list, flatten(joined.Unwrap())...)
-		} else if err != nil {
-			list = append(list, err)
-		}
-	}
-	return list
 }
 
 // protect protects a name in a directory; as is its name in AllowWrite.

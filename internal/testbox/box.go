@@ -13,12 +13,6 @@ import (
 // NoFilter leaves the seccomp filter out.
 var NoFilter = engine.Seccomp{Profile: engine.SeccompOff}
 
-// Open opens an engine that has namespaces, and skips the test where there are none.
-func Open(t testing.TB) *engine.Engine {
-	t.Helper()
-	return Namespaces.Open(t)
-}
-
 // OpenWith opens an engine and closes it when the test ends.
 func OpenWith(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
@@ -74,12 +68,6 @@ func Start(t testing.TB, eng *engine.Engine, s engine.Spec) *engine.Sandbox {
 		}
 	})
 	return box
-}
-
-// Sandbox starts a sandbox with namespaces, in a new engine.
-func Sandbox(t testing.TB, s engine.Spec) *engine.Sandbox {
-	t.Helper()
-	return Namespaces.Sandbox(t, s)
 }
 
 // Within returns a context that bounds what a test may wait for.

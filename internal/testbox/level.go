@@ -144,3 +144,15 @@ func (l Level) SkipUntracked(t *testing.T, script string) {
 		t.Skip("takes macOS's kqueue")
 	}
 }
+
+// Open opens an engine that has namespaces, and skips the test where there are none.
+func Open(t testing.TB) *engine.Engine {
+	t.Helper()
+	return Namespaces.Open(t)
+}
+
+// Sandbox starts a sandbox with namespaces, in a new engine.
+func Sandbox(t testing.TB, s engine.Spec) *engine.Sandbox {
+	t.Helper()
+	return Namespaces.Sandbox(t, s)
+}

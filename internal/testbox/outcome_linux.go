@@ -25,9 +25,9 @@ def eat():
 
 // An End is how a program must end that meets a limit.
 type End struct {
-	Outcome engine.Outcome
-	Code    int    // the exit code; 0 is that of the outcome
-	Event   string // the limit that must be among the events; "" is that there must be none
+	Outcome engine.Outcome // what the Result must say
+	Code    int            // the exit code; 0 is that of the outcome
+	Event   string         // the limit that must be among the events; "" is that there must be none
 }
 
 // Ends returns an End by its fields.

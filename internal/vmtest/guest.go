@@ -43,12 +43,6 @@ func guest() {
 	must(unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF))
 }
 
-func must(err error) {
-	if err != nil {
-		log.Panic(err)
-	}
-}
-
 func loadModules() {
 	files, err := filepath.Glob("/modules/*.ko")
 	must(err)
@@ -59,20 +53,6 @@ func loadModules() {
 			log.Panicf("%s: %v", name, err)
 		}
 		must(f.Close())
-	}
-}
-
-func mount(source, target, kind string, flags uintptr, data string) {
-	must(os.MkdirAll(target, 0o755))
-	if err := unix.Mount(source, target, kind, flags, data); err != nil {
-		log.Panicf("mount %s (%s): %v", target, kind, err)
-	}
-}
-
-// bind mounts a file or directory of the host at its path, even if the directories above are closed to users.
-func bind(source, target string) {
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		log.Panicf("mount %s on %s: %v", source, target, err)
 	}
 }
 

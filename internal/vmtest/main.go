@@ -92,14 +92,6 @@ func (l *lane) prepare() (err error) {
 	return l.goCommand("build", "-o", l.init, "./internal/vmtest")
 }
 
-// goCommand runs the go command for static programs.
-func (l *lane) goCommand(args ...string) error {
-	cmd := exec.CommandContext(l.ctx, "go", args...)
-	cmd.Dir = l.module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+l.arch)
-	return quiet(cmd)
-}
-
 // single runs one binary and prints its output.
 func (l *lane) single(kernels []string, j job, program, parameters string) (err error) {
 	if j.Program, err = filepath.Abs(program); err != nil {

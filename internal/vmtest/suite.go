@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -153,3 +155,11 @@ func (l *lane) report(k kernel, parameters string, jobs []job) error {
 }
 
 func tail(output []byte) []byte { return output[max(0, len(output)-8000):] }
+
+// goCommand runs the go command for static programs.
+func (l *lane) goCommand(args ...string) error {
+	cmd := exec.CommandContext(l.ctx, "go", args...)
+	cmd.Dir = l.module
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+l.arch)
+	return quiet(cmd)
+}
