@@ -19,10 +19,7 @@ import (
 // itself. What TEGMEN_TEST_REQUIRE lists is not left out, and fails.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	workspace, err := os.MkdirTemp("", "tegmen-test-")
-	if err != nil {
-		panic(err)
-	}
+	workspace := newDir()
 	overlay := engine.Spec{FS: engine.FS{Workspace: workspace, WorkspaceMode: engine.WorkspaceOverlay}}
 	for _, c := range []struct {
 		feature, examples string
