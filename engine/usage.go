@@ -21,9 +21,11 @@ type Usage struct {
 
 	By  EnforcerKind  // ByCgroup: the kernel counted; ByWatchdog: this process looked from time to time
 	CPU time.Duration // of all processes, even those nobody waited for
-	// Memory and Pids, processes and threads, are the most that the sandbox has had at
-	// a time since its start; with a cgroup from Linux 5.19 and 6.11.
-	Memory        Bytes
+	// Memory is the most that the sandbox has had at a time since its start; with a
+	// cgroup from Linux 5.19.
+	Memory Bytes
+	// Pids is the most processes and threads at a time since its start; with a cgroup
+	// from Linux 6.11.
 	Pids          int
 	Read, Written Bytes // from and to block devices; only with a cgroup and Limits.IO
 }
