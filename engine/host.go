@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/rootfs"
@@ -66,7 +64,7 @@ func ProbeHost() (Host, error) {
 // check refuses a Host that no plan can be made for.
 func (h Host) check() error {
 	if h.OS == "" || h.Arch == "" {
-		return fmt.Errorf("%w: a Host needs OS and Arch, as runtime.GOOS and GOARCH; ProbeHost returns this machine's", ErrInvalid)
+		return invalid("a Host needs OS and Arch, as runtime.GOOS and GOARCH; ProbeHost returns this machine's")
 	}
 	return nil
 }
