@@ -12,7 +12,9 @@ import (
 
 // InvalidError is an ErrInvalid, and names the field of the Spec that it is about.
 type InvalidError struct {
-	Field   string // its path in the Spec's JSON, "fs.mounts[1].target", or "vars" for Code.Vars; "" if it is about neither
+	// Field is its path in the Spec's JSON, "fs.mounts[1].target", or "vars" for Code.Vars;
+	// "" if the error is about neither.
+	Field   string
 	Value   string // the value, or the part of it that is wrong, as messages show it; may be empty
 	Problem string // "not a directory"; it may say what to do as well
 	Line    int    // of the JSON that it was read from, counted from 1; 0: from none

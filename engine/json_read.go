@@ -60,7 +60,8 @@ func (r *jsonReader) line(offset int64) int {
 
 // refuse is an error about what was read last.
 func (r *jsonReader) refuse(path, value, format string, args ...any) error {
-	return &InvalidError{Field: path, Value: value, Problem: fmt.Sprintf(format, args...), Line: r.line(r.dec.InputOffset())}
+	return &InvalidError{Field: path, Value: value, Problem: fmt.Sprintf(format, args...),
+		Line: r.line(r.dec.InputOffset())}
 }
 
 // value reads what stands at path.

@@ -91,8 +91,10 @@ type toolUsageJSON struct {
 // jsonSeconds is a time as a number of seconds.
 type jsonSeconds time.Duration
 
+// MarshalJSON writes a decimal number, exactly.
 func (s jsonSeconds) MarshalJSON() ([]byte, error) { return []byte(seconds(time.Duration(s))), nil }
 
+// UnmarshalJSON reads any number.
 func (s *jsonSeconds) UnmarshalJSON(text []byte) error {
 	d, err := parseSeconds(string(text))
 	*s = jsonSeconds(d)
@@ -157,7 +159,8 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 		Streams: Streams{TruncatedStdout: j.TruncatedStdout, TruncatedStderr: j.TruncatedStderr, Detached: j.Detached},
 		Usage: Usage{
 			Wall: time.Duration(u.Wall), User: time.Duration(u.User), System: time.Duration(u.System), MaxRSS: Bytes(u.MaxRSS),
-			By: u.By, CPU: time.Duration(u.CPU), Memory: Bytes(u.Memory), Pids: u.Pids, Read: Bytes(u.Read), Written: Bytes(u.Written),
+			By: u.By, CPU: time.Duration(u.CPU), Memory: Bytes(u.Memory),
+			Pids: u.Pids, Read: Bytes(u.Read), Written: Bytes(u.Written),
 		},
 		Start: StartInfo{At: at, Level: j.Level},
 		Code:  CodeResult{Run: j.Run, Value: j.Value, Error: j.Error},

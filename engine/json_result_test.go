@@ -23,7 +23,8 @@ func fullResult() Result {
 			Run: "r1", Value: json.RawMessage(`{"a":[1,"<"]}`),
 			Error: &broker.CodeError{Type: "ValueError", Message: "no", Traceback: "line 1"},
 			ToolCalls: []broker.Record{
-				{Call: broker.Call{Run: "r1", ID: "c1", Name: "add"}, Duration: time.Second, Code: broker.CodeNotFound, Error: "no tool"},
+				{Call: broker.Call{Run: "r1", ID: "c1", Name: "add"}, Duration: time.Second,
+					Code: broker.CodeNotFound, Error: "no tool"},
 				{Call: broker.Call{Run: "r1", ID: "c2", Name: "add"}, Code: -5, Error: "odd"},
 				{Call: broker.Call{Run: "r1", ID: "c3", Namespace: "files", Name: "read", Arguments: json.RawMessage(`{"p":1}`)},
 					Duration: 1500 * time.Microsecond},

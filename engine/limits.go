@@ -181,7 +181,7 @@ func field[T time.Duration | Bytes | int](at func(*Limits) *T) func(*Limits) num
 }
 
 // limitFields lists them. To add a limit: a field in Limits, a name, a line here,
-// and one in planner.limitTable.
+// one in planner.limitTable, and its description in docs/schema.
 var limitFields = []limitField{
 	{LimitWall, "wall_seconds", field(func(l *Limits) *time.Duration { return &l.Wall }), int64(time.Hour)},
 	{LimitCPUTime, "cpu_time_seconds", field(func(l *Limits) *time.Duration { return &l.CPUTime }), int64(time.Hour)},

@@ -126,8 +126,8 @@ func (pl *planner) decideLimit(row limitRow) {
 // giveUp drops a limit that nothing enforces, or refuses to.
 func (pl *planner) giveUp(row limitRow) bool {
 	unsupported := func(format string, args ...any) error {
-		return &UnsupportedError{Feature: fmt.Sprintf("limit %s=%s", row.name, row.value), Remedy: fmt.Sprintf(format, args...),
-			Field: limitPath(row.name), Value: row.value}
+		return &UnsupportedError{Feature: fmt.Sprintf("limit %s=%s", row.name, row.value),
+			Remedy: fmt.Sprintf(format, args...), Field: limitPath(row.name), Value: row.value}
 	}
 	if row.controller == "" {
 		why := fmt.Sprintf("nothing limits %s on %s with isolation %s", row.name, pl.host.OS, pl.plan.Level)

@@ -16,7 +16,8 @@ func checkOverlay(s Spec) (errs []error) {
 	switch f.WorkspaceMode {
 	case "", WorkspaceDirect, WorkspaceOverlay:
 	default:
-		errs = append(errs, invalidField("fs.workspace_mode", quoted(f.WorkspaceMode), "neither %s nor %s", WorkspaceDirect, WorkspaceOverlay))
+		errs = append(errs, invalidField("fs.workspace_mode", quoted(f.WorkspaceMode),
+			"neither %s nor %s", WorkspaceDirect, WorkspaceOverlay))
 	}
 	switch {
 	case f.Workspace == "" && f.WorkspaceMode != "":
@@ -68,7 +69,8 @@ func (pl *planner) decideOverlay() {
 	limit := Limit{Name: LimitWorkspace, Value: unlimited}
 	if pl.spec.FS.Upper == "" {
 		if !box.KernelAtLeast(pl.host.Kernel, "6.6") {
-			pl.fail(&UnsupportedError{Feature: "an overlay in memory over the workspace", Since: "6.6", Field: "fs.workspace_mode",
+			pl.fail(&UnsupportedError{Feature: "an overlay in memory over the workspace", Since: "6.6",
+				Field:  "fs.workspace_mode",
 				Remedy: "an older tmpfs cannot remember that a directory was removed and made again: give it an upper directory on disk"})
 			return
 		}

@@ -185,7 +185,8 @@ func (w *planner) bind(d *Dir, name string, src rootfs.Source, readOnly bool) {
 func (w *planner) placeholder(d *Dir, p Placeholder, as string) error {
 	for i, a := range w.AllowWrite {
 		if a != as && rootfs.Within(as, a) {
-			return &EntryError{i, a, fmt.Sprintf("%s does not exist yet, and is protected as a whole: make it, or allow %s", as, as)}
+			return &EntryError{i, a, fmt.Sprintf(
+				"%s does not exist yet, and is protected as a whole: make it, or allow %s", as, as)}
 		}
 	}
 	p.At = slices.DeleteFunc(w.places(d, p.Name), func(at string) bool { return w.seen[at] })
