@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -35,7 +34,7 @@ func (c *Cmd) connect() (theirs *os.File, env []string, err error) {
 		job = c.code.job
 	}
 	if err := c.channel.serve(c.toolContext(), c.Tools, job); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, nil, invalidBecause("", err)
 	}
 	return theirs, []string{"TEGMEN_FD=3", "TEGMEN_TOKEN=" + c.channel.link.Token()}, nil
 }

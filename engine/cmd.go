@@ -294,7 +294,7 @@ func (c *Cmd) waitDelay() time.Duration {
 }
 
 func (c *Cmd) check() error {
-	errs := []error{validEnv(c.ExtraEnv)}
+	errs := []error{validEnv("", c.ExtraEnv)}
 	for _, s := range append([]string{c.Path, c.Dir}, c.Args...) {
 		if strings.ContainsRune(s, 0) {
 			errs = append(errs, invalid("%q: contains a NUL byte", s))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -146,7 +145,7 @@ func (c Code) prepare(tools *broker.Set) (prepared, error) {
 func (c Code) compile(tools *broker.Set) (p prepared, err error) {
 	if tools != nil {
 		if err := tools.Err(); err != nil {
-			return p, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return p, invalidBecause("", err)
 		}
 	}
 	if c.Wall < 0 {
@@ -155,10 +154,10 @@ func (c Code) compile(tools *broker.Set) (p prepared, err error) {
 	p.vars = make(map[string]json.RawMessage, len(c.Vars))
 	for name, v := range c.Vars {
 		if !bootstrap.Identifier(name) {
-			return p, invalid("variable %q: not a name: letters, digits and _, and no digit first", name)
+			return p, invalidField("vars", quoted(name), "not a name: letters, digits and _, and no digit first")
 		}
 		if p.vars[name], err = json.Marshal(v); err != nil {
-			return p, fmt.Errorf("%w: variable %q: %w", ErrInvalid, name, err)
+			return p, &InvalidError{Field: "vars", Value: quoted(name), Problem: err.Error(), Err: err}
 		}
 	}
 	for _, l := range languages() {

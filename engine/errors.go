@@ -48,9 +48,15 @@ type UnsupportedError struct {
 	Since   string // the first kernel that has it, "5.12"; "" where that is not the reason
 	Remedy  string // what to do about it; may be empty
 	Err     error  // what the attempt gave; may be nil
+
+	Field string // what in the Spec asks for it, as InvalidError.Field; may be empty
+	Value string // the field's value, if Feature names it: "1.5" of "limit cpus=1.5"; may be empty
 }
 
-func (e *UnsupportedError) Error() string { return (*launch.UnsupportedError)(e).Error() }
+func (e *UnsupportedError) Error() string {
+	u := launch.UnsupportedError{Feature: e.Feature, Since: e.Since, Remedy: e.Remedy, Err: e.Err}
+	return u.Error()
+}
 
 // Is makes every UnsupportedError an ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
@@ -105,8 +111,6 @@ func (e *OutcomeError) Error() string {
 	}
 }
 
-func invalid(format string, args ...any) error { return box.Invalid(format, args...) }
-
 // fromBox wraps an error of the operating system's side, so that errors.As finds
 // this package's types in it.
 func fromBox(err error) error {
@@ -125,9 +129,14 @@ func (e *boxError) Unwrap() error { return e.err }
 // As finds the types of this package in it.
 func (e *boxError) As(target any) bool {
 	switch t := target.(type) {
+	case **InvalidError:
+		if i := fromBoxInvalid(e.err); i != nil {
+			*t = i
+			return true
+		}
 	case **UnsupportedError:
 		if u := new(launch.UnsupportedError); errors.As(e.err, &u) {
-			*t = (*UnsupportedError)(u)
+			*t = &UnsupportedError{Feature: u.Feature, Since: u.Since, Remedy: u.Remedy, Err: u.Err}
 			return true
 		}
 	case **StepError:

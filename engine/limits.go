@@ -153,57 +153,83 @@ func (l Limit) enforcedBy(kind EnforcerKind) bool {
 	return false
 }
 
-// limitField is a field of Limits that is a number: its name, where it is, and its
-// default. 0 is a default that depends on the machine, or none.
+// limitField is a field of Limits that is a number: its name, its name in JSON, where
+// it is, and its default. 0 is a default that depends on the machine, or none.
 type limitField struct {
 	name  LimitName
+	json  string
 	at    func(*Limits) number
 	value int64
 }
 
 // number is a field, whatever its type.
 type number struct {
-	get int64
-	set func(int64)
-	// unit is what its JSON name ends in.
-	unit string
+	get  int64
+	set  func(int64)
+	json any // the pointer to it, as jsonMembers takes it
 }
 
 func field[T time.Duration | Bytes | int](at func(*Limits) *T) func(*Limits) number {
 	return func(l *Limits) number {
-		p, unit := at(l), ""
-		switch any(*p).(type) {
-		case time.Duration:
-			unit = "_seconds"
-		case Bytes:
-			unit = "_bytes"
+		p := at(l)
+		n := number{get: int64(*p), set: func(v int64) { *p = T(v) }, json: p}
+		if count, ok := any(p).(*int); ok {
+			n.json = (*jsonCount)(count)
 		}
-		return number{int64(*p), func(v int64) { *p = T(v) }, unit}
+		return n
 	}
 }
 
 // limitFields lists them. To add a limit: a field in Limits, a name, a line here,
-// and one in planner.limitTable.
+// one in planner.limitTable, and its description in docs/schema.
 var limitFields = []limitField{
-	{LimitWall, field(func(l *Limits) *time.Duration { return &l.Wall }), int64(time.Hour)},
-	{LimitCPUTime, field(func(l *Limits) *time.Duration { return &l.CPUTime }), int64(time.Hour)},
-	{LimitMemory, field(func(l *Limits) *Bytes { return &l.Memory }), 0},
-	{LimitMemoryHigh, field(func(l *Limits) *Bytes { return &l.MemoryHigh }), math.MaxInt64},
-	{LimitAddressSpace, field(func(l *Limits) *Bytes { return &l.AddressSpace }), math.MaxInt64},
-	{LimitCPUWeight, field(func(l *Limits) *int { return &l.CPUWeight }), 0},
-	{LimitPids, field(func(l *Limits) *int { return &l.Pids }), 512},
-	{LimitFiles, field(func(l *Limits) *int { return &l.Files }), 1024},
-	{LimitFileSize, field(func(l *Limits) *Bytes { return &l.FileSize }), int64(GiB)},
-	{LimitTmp, field(func(l *Limits) *Bytes { return &l.Tmp }), int64(256 * MiB)},
-	{LimitTmpFiles, field(func(l *Limits) *int { return &l.TmpFiles }), 65536},
-	{LimitWorkspace, field(func(l *Limits) *Bytes { return &l.Workspace }), int64(256 * MiB)},
-	{LimitOutput, field(func(l *Limits) *Bytes { return &l.Output }), int64(MiB)},
-	{LimitDiscard, field(func(l *Limits) *Bytes { return &l.Discard }), int64(GiB)},
-	{LimitToolCalls, field(func(l *Limits) *int { return &l.ToolCalls }), 1000},
-	{LimitToolCallsAtOnce, field(func(l *Limits) *int { return &l.ToolCallsAtOnce }), 32},
-	{LimitToolTime, field(func(l *Limits) *time.Duration { return &l.ToolTime }), math.MaxInt64},
-	{LimitFrame, field(func(l *Limits) *Bytes { return &l.Frame }), int64(8 * MiB)},
+	{LimitWall, "wall_seconds", field(func(l *Limits) *time.Duration { return &l.Wall }), int64(time.Hour)},
+	{LimitCPUTime, "cpu_time_seconds", field(func(l *Limits) *time.Duration { return &l.CPUTime }), int64(time.Hour)},
+	{LimitMemory, "memory_bytes", field(func(l *Limits) *Bytes { return &l.Memory }), 0},
+	{LimitMemoryHigh, "memory_high_bytes", field(func(l *Limits) *Bytes { return &l.MemoryHigh }), math.MaxInt64},
+	{LimitAddressSpace, "address_space_bytes", field(func(l *Limits) *Bytes { return &l.AddressSpace }), math.MaxInt64},
+	{LimitCPUWeight, "cpu_weight", field(func(l *Limits) *int { return &l.CPUWeight }), 0},
+	{LimitPids, "pids", field(func(l *Limits) *int { return &l.Pids }), 512},
+	{LimitFiles, "files", field(func(l *Limits) *int { return &l.Files }), 1024},
+	{LimitFileSize, "file_size_bytes", field(func(l *Limits) *Bytes { return &l.FileSize }), int64(GiB)},
+	{LimitTmp, "tmp_bytes", field(func(l *Limits) *Bytes { return &l.Tmp }), int64(256 * MiB)},
+	{LimitTmpFiles, "tmp_files", field(func(l *Limits) *int { return &l.TmpFiles }), 65536},
+	{LimitWorkspace, "workspace_bytes", field(func(l *Limits) *Bytes { return &l.Workspace }), int64(256 * MiB)},
+	{LimitOutput, "output_bytes", field(func(l *Limits) *Bytes { return &l.Output }), int64(MiB)},
+	{LimitDiscard, "discard_bytes", field(func(l *Limits) *Bytes { return &l.Discard }), int64(GiB)},
+	{LimitToolCalls, "tool_calls", field(func(l *Limits) *int { return &l.ToolCalls }), 1000},
+	{LimitToolCallsAtOnce, "tool_calls_at_once", field(func(l *Limits) *int { return &l.ToolCallsAtOnce }), 32},
+	{LimitToolTime, "tool_time_seconds", field(func(l *Limits) *time.Duration { return &l.ToolTime }), math.MaxInt64},
+	{LimitFrame, "frame_bytes", field(func(l *Limits) *Bytes { return &l.Frame }), int64(8 * MiB)},
 }
+
+// limitPath is where a limit stands in the JSON of a Spec; "" if a Spec cannot set it.
+func limitPath(name LimitName) string {
+	for _, f := range limitFields {
+		if f.name == name {
+			return "limits." + f.json
+		}
+	}
+	for key, other := range otherLimits {
+		if other == name {
+			return "limits." + key
+		}
+	}
+	return ""
+}
+
+// limitOf is the limit that has a name in JSON. One that is unknown names itself.
+func limitOf(key string) LimitName {
+	for _, f := range limitFields {
+		if f.json == key {
+			return f.name
+		}
+	}
+	return cmp.Or(otherLimits[key], LimitName(key))
+}
+
+// otherLimits are the fields of Limits that are no whole numbers, by their names in JSON.
+var otherLimits = map[string]LimitName{"cpus": LimitCPUs, "cpu_set": LimitCPUSet, "io": LimitIO}
 
 // limitNames are those that a Plan can have, and so a Requirement.
 func limitNames() []LimitName {
@@ -227,7 +253,7 @@ func (l Limits) withDefaults(h Host) Limits {
 func checkLimits(s Spec) (errs []error) {
 	l := s.Limits
 	refuse := func(name LimitName, format string, args ...any) {
-		errs = append(errs, invalid("limit %s: "+format, append([]any{name}, args...)...))
+		errs = append(errs, invalidField(limitPath(name), "", format, args...))
 	}
 	for _, f := range limitFields {
 		if f.at(&l).get < 0 {
@@ -252,11 +278,11 @@ func checkLimits(s Spec) (errs []error) {
 	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
 		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)
 	}
-	for _, io := range l.IO {
+	for i, io := range l.IO {
 		if min(io.ReadBPS, io.WriteBPS) < 0 || min(io.ReadIOPS, io.WriteIOPS) < 0 {
-			refuse(LimitIO, "%s: negative; 0 is no limit", io.Device)
+			errs = append(errs, invalidField(at("limits.io", i), "", "%s: negative; 0 is no limit", io.Device))
 		}
-		errs = append(errs, hostPath("limit io", io.Device))
+		errs = append(errs, hostPath(at("limits.io", i)+".device", io.Device))
 	}
 	return errs
 }

@@ -17,7 +17,7 @@ import (
 func (pl *planner) decideFiles() {
 	table, err := pl.root()
 	if err != nil {
-		pl.fail(hostError("root", pl.spec.FS.Root, err))
+		pl.fail(hostError("fs.root", pl.spec.FS.Root, err))
 		return
 	}
 	binds, ok := pl.binds()
@@ -66,8 +66,8 @@ func (pl *planner) root() (rootfs.Table, error) {
 // binds are the mounts that the Spec asks for, the workspace among them.
 func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
 	failed := len(pl.errs)
-	for _, m := range pl.spec.FS.Mounts {
-		n, err := pl.mount(m)
+	for i, m := range pl.spec.FS.Mounts {
+		n, err := pl.mount(at("fs.mounts", i), m)
 		pl.fail(err)
 		nodes = append(nodes, n)
 	}
@@ -77,9 +77,9 @@ func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
 		nodes = append(nodes, at...)
 	}
 	seen := make(map[string]bool)
-	for _, n := range nodes {
-		if seen[n.Path] && n.Path != "" {
-			pl.fail(invalid("mount %s: given twice", n.Path))
+	for i, n := range nodes {
+		if seen[n.Path] && n.Path != "" { // the workspace comes after all mounts
+			pl.fail(invalidField(at("fs.mounts", min(i, len(pl.spec.FS.Mounts)-1)), n.Path, "given twice"))
 		}
 		seen[n.Path] = true
 	}
@@ -94,21 +94,22 @@ func tmpfsLimit[T Bytes | int | time.Duration](v T) int64 {
 	return int64(v)
 }
 
-func (pl *planner) mount(m Mount) (rootfs.Node, error) {
-	at := path.Clean(m.Target)
+func (pl *planner) mount(field string, m Mount) (rootfs.Node, error) {
+	place := path.Clean(m.Target)
 	if m.Type == MountTmpfs {
 		size, mode := cmp.Or(m.Size, pl.limits.Tmp), cmp.Or(m.Mode, 0o1777)
-		return rootfs.Node{Path: at, Kind: rootfs.Tmpfs, Mode: mode, Size: tmpfsLimit(size), Inodes: tmpfsLimit(pl.limits.TmpFiles)}, nil
+		return rootfs.Node{Path: place, Kind: rootfs.Tmpfs, Mode: mode, Size: tmpfsLimit(size),
+			Inodes: tmpfsLimit(pl.limits.TmpFiles)}, nil
 	}
-	src, err := pl.source("mount", m.Source)
-	return rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}, err
+	src, err := pl.source(field+".source", m.Source)
+	return rootfs.Node{Path: place, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}, err
 }
 
 // bindWorkspace binds the directory at the path it was asked for and, when that
 // goes through a symbolic link, at the path it really has.
 func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 	if pl.workspace == nil {
-		src, err := pl.source("workspace", ws)
+		src, err := pl.source("fs.workspace", ws)
 		if err != nil {
 			return nil, err
 		}
@@ -116,19 +117,19 @@ func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 	}
 	src := *pl.workspace
 	if !src.Dir {
-		return nil, invalid("workspace %s: not a directory", ws)
+		return nil, invalidField("fs.workspace", ws, "not a directory")
 	}
 	paths := []string{filepath.Clean(ws)}
 	if src.Path != paths[0] {
 		paths = append(paths, src.Path)
 	}
 	for _, at := range paths {
-		if err := target("workspace", at); err != nil {
+		if err := target("fs.workspace", at); err != nil {
 			return nil, err
 		}
 		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
 			if rootfs.Within(dir, at) {
-				return nil, invalid("workspace %s: %s is the system's", ws, dir)
+				return nil, invalidField("fs.workspace", ws, "%s is the system's", dir)
 			}
 		}
 		nodes = append(nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src})
@@ -137,7 +138,8 @@ func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 		nodes = []rootfs.Node{pl.overlayNode(src)}
 	}
 	if pl.host.Become && src.UID == 0 && src.Mode&0o002 == 0 {
-		return nil, invalid("workspace %s: it belongs to root, and guests never run as root, so they could not write to it: chown it to an ordinary user", ws)
+		return nil, invalidField("fs.workspace", ws,
+			"it belongs to root, and guests never run as root, so they could not write to it: chown it to an ordinary user")
 	}
 	return nodes, nil
 }
@@ -150,7 +152,7 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	}
 	o := protect.Options{
 		Workspace: *pl.workspace, At: filepath.Clean(pl.spec.FS.Workspace),
-		Mountable: func(at string) error { return target("workspace", at) },
+		Mountable: func(at string) error { return target("fs.workspace", at) },
 		Lookup:    pl.lookup, ReadFile: pl.host.ReadFile,
 	}
 	for _, m := range pl.spec.FS.Mounts {
@@ -161,7 +163,7 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	}
 	d, errs := protect.Decide(o)
 	for _, err := range errs {
-		pl.fail(invalidOnce(err))
+		pl.fail(protectError(err))
 	}
 	pl.plan.notes = append(pl.plan.notes, d.Notes...)
 	if !pl.overlaid() {
@@ -172,6 +174,3 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	pl.config.Overlay.Rules, nodes = d.Rules()
 	return nodes, len(errs) == 0
 }
-
-// invalidOnce makes an error an ErrInvalid.
-func invalidOnce(err error) error { return hostError("", "", err) }

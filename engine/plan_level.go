@@ -50,7 +50,7 @@ func (pl *planner) decideLevel() {
 	pl.fail(err)
 	if s := pl.spec.Seatbelt; pl.host.OS != "darwin" && (s.ReadAll || s.Hidden != nil) {
 		pl.fail(&UnsupportedError{Feature: "to read all, or to hide paths, on " + pl.host.OS,
-			Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted"})
+			Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted", Field: "seatbelt"})
 	}
 	switch pl.plan.Level {
 	case LevelNamespaces:
@@ -156,24 +156,24 @@ func (pl *planner) dropViews(why string) {
 // checkNoNamespaces refuses what needs a view of its own.
 func (pl *planner) checkNoNamespaces() {
 	s, h := pl.spec, pl.host
-	no := func(what string) {
-		pl.fail(&UnsupportedError{Feature: what + " without namespaces"})
+	no := func(field, what string) {
+		pl.fail(&UnsupportedError{Feature: what + " without namespaces", Field: field})
 	}
 	if pl.overlaid() {
-		no("an overlay over the workspace")
+		no("fs.workspace_mode", "an overlay over the workspace")
 	}
 	if s.FS.Root != "" {
-		no("a root directory")
+		no("fs.root", "a root directory")
 	}
 	if s.Hostname != "" {
-		no("a host name")
+		no("hostname", "a host name")
 	}
 	if s.User != nil && (s.User.UID != h.UID || s.User.GID != h.GID || h.Become) {
-		no("another user")
+		no("user", "another user")
 	}
-	for _, m := range s.FS.Mounts {
+	for i, m := range s.FS.Mounts {
 		if m.Type != MountBind || strings.TrimRight(m.Source, "/") != strings.TrimRight(m.Target, "/") {
-			no("the mount at " + m.Target)
+			no(at("fs.mounts", i), "the mount at "+m.Target)
 		}
 	}
 	if pl.plan.Level == LevelNone {
@@ -181,9 +181,9 @@ func (pl *planner) checkNoNamespaces() {
 	}
 	strict := s.Seccomp.Profile == "strict" && !pl.usesProcessGroups()
 	if s.Seccomp.Policy != nil || s.Seccomp.Profile != "" && s.Seccomp.Profile != "default" && !strict {
-		no("this seccomp profile")
+		no("seccomp", "this seccomp profile")
 	}
 	if pl.usesProcessGroups() && s.Seccomp.Audit {
-		no("an audit of system calls")
+		no("seccomp.audit", "an audit of system calls")
 	}
 }

@@ -75,8 +75,8 @@ func (pl *planner) limitTable() []limitRow {
 			func(s *cgroup.Settings) { s.CPUSet = l.CPUSet }),
 		pl.pids(),
 	}
-	for _, io := range l.IO {
-		rows = append(rows, pl.io(io))
+	for i, io := range l.IO {
+		rows = append(rows, pl.io(i, io))
 	}
 	rows = append(rows, pl.rlimits()...)
 	rows = append(rows,
@@ -125,12 +125,14 @@ func (pl *planner) decideLimit(row limitRow) {
 
 // giveUp drops a limit that nothing enforces, or refuses to.
 func (pl *planner) giveUp(row limitRow) bool {
-	feature := fmt.Sprintf("limit %s=%s", row.name, row.value)
+	unsupported := func(format string, args ...any) error {
+		return &UnsupportedError{Feature: fmt.Sprintf("limit %s=%s", row.name, row.value),
+			Remedy: fmt.Sprintf(format, args...), Field: limitPath(row.name), Value: row.value}
+	}
 	if row.controller == "" {
 		why := fmt.Sprintf("nothing limits %s on %s with isolation %s", row.name, pl.host.OS, pl.plan.Level)
 		if row.asked && !pl.accepts(row.lost) {
-			pl.fail(&UnsupportedError{Feature: feature,
-				Remedy: fmt.Sprintf("%s: leave the limit out, or accept to run without it (degrade %s)", why, row.lost)})
+			pl.fail(unsupported("%s: leave the limit out, or accept to run without it (degrade %s)", why, row.lost))
 			return false
 		}
 		pl.drop(row.lost, why)
@@ -138,8 +140,8 @@ func (pl *planner) giveUp(row limitRow) bool {
 	}
 	why, remedy := pl.noCgroup(row.controller)
 	if !pl.accepts(row.lost) {
-		pl.fail(&UnsupportedError{Feature: feature,
-			Remedy: fmt.Sprintf("it takes a cgroup: %s; %sleave the limit out, or accept to run without it (degrade %s)", why, remedy, row.lost)})
+		pl.fail(unsupported("it takes a cgroup: %s; %sleave the limit out, or accept to run without it (degrade %s)",
+			why, remedy, row.lost))
 		return false
 	}
 	pl.drop(row.lost, fmt.Sprintf("limiting %s takes a cgroup: %s", row.name, why))
@@ -189,7 +191,7 @@ func (pl *planner) pids() limitRow {
 	return row
 }
 
-func (pl *planner) io(l IOLimit) limitRow {
+func (pl *planner) io(i int, l IOLimit) limitRow {
 	value := fmt.Sprintf("%s read %s and %d, write %s and %d a second", l.Device,
 		text(cmp.Or(l.ReadBPS, UnlimitedBytes)), l.ReadIOPS, text(cmp.Or(l.WriteBPS, UnlimitedBytes)), l.WriteIOPS)
 	value = strings.NewReplacer(" and 0,", ",", " and 0 ", " ").Replace(value)
@@ -197,7 +199,7 @@ func (pl *planner) io(l IOLimit) limitRow {
 	if pl.host.Device != nil {
 		var err error
 		if device, err = pl.host.Device(l.Device); err != nil {
-			pl.fail(hostError("limit io", l.Device, err))
+			pl.fail(hostError(at("limits.io", i)+".device", l.Device, err))
 			return limitRow{}
 		}
 	}
@@ -243,7 +245,7 @@ func (pl *planner) rlimit(name LimitName, rlim string, value uint64, text string
 	hard, known := pl.host.HardLimits[rlim]
 	if known && value > hard {
 		if asked && value != box.Unlimited {
-			pl.fail(invalid("limit %s: %s is above this process's own hard limit of %d", name, text, hard))
+			pl.fail(invalidField(limitPath(name), "", "%s is above this process's own hard limit of %d", text, hard))
 		}
 		value, text = hard, fmt.Sprint(hard)
 	}
@@ -306,12 +308,13 @@ func (pl *planner) noCgroup(controller string) (why, remedy string) {
 
 // checkRequired compares what the Spec requires with what was decided.
 func (pl *planner) checkRequired() {
-	for _, r := range pl.spec.Require {
+	for i, r := range pl.spec.Require {
 		met := func(l Limit) bool { return l.Name == r.Limit && l.enforcedBy(r.Enforcer) }
 		if slices.ContainsFunc(pl.plan.Limits, met) {
 			continue
 		}
-		e := &UnsupportedError{Feature: fmt.Sprintf("limit %s by %s, which is required", r.Limit, r.Enforcer)}
+		e := &UnsupportedError{Feature: fmt.Sprintf("limit %s by %s, which is required", r.Limit, r.Enforcer),
+			Field: at("require", i)}
 		if r.Enforcer == ByCgroup {
 			why, remedy := pl.noCgroup(string(r.Limit))
 			e.Remedy = strings.TrimSuffix(strings.TrimSuffix(why+"; "+remedy, "; "), "; or")
@@ -321,12 +324,13 @@ func (pl *planner) checkRequired() {
 }
 
 func checkRequire(s Spec) (errs []error) {
-	for _, r := range s.Require {
+	for i, r := range s.Require {
+		value := fmt.Sprintf("%s=%s", r.Limit, r.Enforcer)
 		if !slices.Contains(EnforcerKinds(), r.Enforcer) {
-			errs = append(errs, invalid("require %s=%s: the enforcers are %s", r.Limit, r.Enforcer, list(EnforcerKinds())))
+			errs = append(errs, invalidField(at("require", i), value, "the enforcers are %s", list(EnforcerKinds())))
 		}
 		if !slices.Contains(limitNames(), r.Limit) {
-			errs = append(errs, invalid("require %s=%s: the limits are %s", r.Limit, r.Enforcer, list(limitNames())))
+			errs = append(errs, invalidField(at("require", i), value, "the limits are %s", list(limitNames())))
 		}
 	}
 	return errs

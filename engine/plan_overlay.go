@@ -16,20 +16,22 @@ func checkOverlay(s Spec) (errs []error) {
 	switch f.WorkspaceMode {
 	case "", WorkspaceDirect, WorkspaceOverlay:
 	default:
-		errs = append(errs, invalid("workspace mode %q: neither %s nor %s", f.WorkspaceMode, WorkspaceDirect, WorkspaceOverlay))
+		errs = append(errs, invalidField("fs.workspace_mode", quoted(f.WorkspaceMode),
+			"neither %s nor %s", WorkspaceDirect, WorkspaceOverlay))
 	}
 	switch {
 	case f.Workspace == "" && f.WorkspaceMode != "":
-		errs = append(errs, invalid("workspace mode %s without a workspace", f.WorkspaceMode))
+		errs = append(errs, invalidField("fs.workspace_mode", string(f.WorkspaceMode), "without a workspace"))
 	case f.WorkspaceMode != WorkspaceOverlay && f.Upper != "":
-		errs = append(errs, invalid("upper %s: only a workspace of mode %s has one", f.Upper, WorkspaceOverlay))
+		errs = append(errs, invalidField("fs.upper", f.Upper, "only a workspace of mode %s has one", WorkspaceOverlay))
 	case f.Workspace == "" && s.Limits.Workspace != 0:
-		errs = append(errs, invalid("limit workspace: without a workspace"))
+		errs = append(errs, invalidField(limitPath(LimitWorkspace), "", "without a workspace"))
 	case f.Upper != "" && s.Limits.Workspace != 0 && s.Limits.Workspace != UnlimitedBytes:
-		errs = append(errs, invalid("limit workspace: nothing limits what is written to the upper %s: leave out one of them", f.Upper))
+		errs = append(errs, invalidField(limitPath(LimitWorkspace), "",
+			"nothing limits what is written to the upper %s: leave out one of them", f.Upper))
 	}
 	if f.Upper != "" {
-		errs = append(errs, hostPath("upper", f.Upper))
+		errs = append(errs, hostPath("fs.upper", f.Upper))
 	}
 	return errs
 }
@@ -68,6 +70,7 @@ func (pl *planner) decideOverlay() {
 	if pl.spec.FS.Upper == "" {
 		if !box.KernelAtLeast(pl.host.Kernel, "6.6") {
 			pl.fail(&UnsupportedError{Feature: "an overlay in memory over the workspace", Since: "6.6",
+				Field:  "fs.workspace_mode",
 				Remedy: "an older tmpfs cannot remember that a directory was removed and made again: give it an upper directory on disk"})
 			return
 		}
@@ -85,13 +88,13 @@ func (pl *planner) decideOverlay() {
 // upper is the directory for the layer.
 func (pl *planner) upper() (rootfs.Source, bool) {
 	upper := pl.spec.FS.Upper
-	src, err := pl.source("upper", upper)
+	src, err := pl.source("fs.upper", upper)
 	switch {
 	case err != nil:
 	case !src.Dir:
-		err = invalid("upper %s: not a directory", upper)
+		err = invalidField("fs.upper", upper, "not a directory")
 	case rootfs.Within(pl.workspace.Path, src.Path):
-		err = invalid("upper %s: it is in the workspace, and would become a part of it", upper)
+		err = invalidField("fs.upper", upper, "it is in the workspace, and would become a part of it")
 	}
 	pl.fail(err)
 	return src, err == nil

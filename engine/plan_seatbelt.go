@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"path"
 	"slices"
 
@@ -26,8 +25,8 @@ type Seatbelt struct {
 func SecretPaths(home string) []string { return seatbelt.Secrets(home) }
 
 func checkSeatbelt(s Spec) (errs []error) {
-	for _, p := range s.Seatbelt.Hidden {
-		errs = append(errs, hostPath("hidden", p))
+	for i, p := range s.Seatbelt.Hidden {
+		errs = append(errs, hostPath(at("seatbelt.hidden", i), p))
 	}
 	return errs
 }
@@ -59,7 +58,7 @@ func (pl *planner) decideSeatbelt() {
 	}
 	pl.config.Seatbelt = c
 	if _, err := seatbelt.New(*c); err != nil {
-		pl.fail(fmt.Errorf("%w: %w", ErrInvalid, err))
+		pl.fail(invalidBecause("", err))
 	}
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -43,17 +42,19 @@ func checkSeccomp(s Spec) (errs []error) {
 	c := s.Seccomp
 	if c.Policy != nil {
 		if c.Profile != "" {
-			errs = append(errs, invalid("seccomp: Profile and Policy are mutually exclusive"))
+			errs = append(errs, invalidField("seccomp", "", "Profile and Policy are mutually exclusive"))
 		}
 		if err := c.Policy.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
+			errs = append(errs, invalidBecause("", err))
 		}
 	}
 	if c.Profile != "" && c.Profile != SeccompOff && seccomp.Lookup(c.Profile) == nil {
-		errs = append(errs, invalid("seccomp profile %q: want %s or %s", c.Profile, strings.Join(seccomp.Names(), ", "), SeccompOff))
+		errs = append(errs, invalidField("seccomp.profile", quoted(c.Profile), "want %s or %s",
+			strings.Join(seccomp.Names(), ", "), SeccompOff))
 	}
 	if c.Profile == SeccompOff && (c.NoExec || c.Audit) {
-		errs = append(errs, invalid("seccomp is off: without a filter, calls cannot be audited and programs cannot be kept from being executed"))
+		errs = append(errs, invalidField("seccomp.profile", SeccompOff,
+			"without a filter, calls cannot be audited and programs cannot be kept from being executed"))
 	}
 	return errs
 }
@@ -76,8 +77,8 @@ func (pl *planner) decideSeccomp() {
 	}
 	err := pl.filter()
 	var unsupported *UnsupportedError
-	if err != nil && !errors.Is(err, ErrInvalid) && !errors.As(err, &unsupported) {
-		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	if err != nil && !errors.As(err, &unsupported) {
+		err = invalidBecause("", err)
 	}
 	pl.fail(err)
 }
@@ -88,7 +89,7 @@ func (pl *planner) filter() (err error) {
 		pl.plan.profile = "policy"
 		pl.config.Filter, err = seccomp.Compile(c.Policy, arch, pl.host.Kernel)
 		if errors.Is(err, seccomp.ErrNoCompiler) {
-			return &UnsupportedError{Feature: "a user-supplied seccomp policy", Err: err}
+			return &UnsupportedError{Feature: "a user-supplied seccomp policy", Err: err, Field: "seccomp.policy"}
 		}
 		if err != nil {
 			return err
@@ -127,7 +128,8 @@ func (pl *planner) checkPolicy() error {
 		}
 	}
 	if len(missing) > 0 {
-		return invalid("seccomp policy: a command cannot be started without %s, which it refuses", strings.Join(missing, ", "))
+		return invalidField("seccomp.policy", "", "a command cannot be started without %s, which it refuses",
+			strings.Join(missing, ", "))
 	}
 	return nil
 }

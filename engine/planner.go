@@ -103,28 +103,15 @@ func (pl *planner) lookup(path string) (rootfs.Source, error) {
 
 // source finds what the Spec names, unless it is the root of the host by another
 // name.
-func (pl *planner) source(what, path string) (rootfs.Source, error) {
+func (pl *planner) source(field, path string) (rootfs.Source, error) {
 	src, err := pl.lookup(path)
 	if err != nil {
-		return src, hostError(what, path, err)
+		return src, hostError(field, path, err)
 	}
 	if src.Path == "/" {
-		return src, invalid("%s %s: leads to /, and the whole host cannot be given to a sandbox", what, path)
+		return src, invalidField(field, path, "leads to /, and the whole host cannot be given to a sandbox")
 	}
 	return src, nil
-}
-
-// hostError makes a path of the host that is missing or odd the caller's
-// mistake, in the caller's words.
-func hostError(what, path string, err error) error {
-	if errors.Is(err, ErrInvalid) {
-		return err
-	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return fmt.Errorf("%w: %s %s: %w", ErrInvalid, what, path, pe.Err)
-	}
-	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
 // decideUser finds out who commands run as. It reports whether that is known.
@@ -144,7 +131,7 @@ func (pl *planner) decideUser() bool {
 		// A guest is never host root. What it may write to belongs to its user.
 		id.HostUID, id.HostGID = nobody, nobody
 		if ws := pl.spec.FS.Workspace; ws != "" {
-			src, err := pl.source("workspace", ws)
+			src, err := pl.source("fs.workspace", ws)
 			if err != nil {
 				pl.fail(err)
 				return false

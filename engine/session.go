@@ -205,7 +205,7 @@ func (s *Session) notBegun(err error) (*Result, error) {
 	case s.cmd == nil: // as before
 		return nil, errors.Join(s.failed(err), s.out.close(), s.err.close())
 	case !errors.Is(err, broker.ErrClosed): // too long
-		return nil, s.failed(fmt.Errorf("%w: %w", ErrInvalid, err))
+		return nil, s.failed(invalidBecause("", err))
 	}
 	late := s.cmd.run.why() != ""
 	res, werr := s.over()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,10 +32,10 @@ func checkNames(s Spec) (errs []error) {
 		return len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return !valid(r) })
 	}
 	if bad(s.Hostname) {
-		errs = append(errs, invalid("hostname %q: up to 64 letters, digits, '-', '.' and '_'", s.Hostname))
+		errs = append(errs, invalidField("hostname", quoted(s.Hostname), "up to 64 letters, digits, '-', '.' and '_'"))
 	}
 	if bad(s.Name) {
-		errs = append(errs, invalid("name %q: up to 64 letters, digits, '-', '.' and '_'", s.Name))
+		errs = append(errs, invalidField("name", quoted(s.Name), "up to 64 letters, digits, '-', '.' and '_'"))
 	}
 	return errs
 }
@@ -42,7 +43,7 @@ func checkNames(s Spec) (errs []error) {
 func checkUser(s Spec) []error {
 	if u := s.User; u != nil {
 		if u.UID < 0 || u.GID < 0 || int64(u.UID) >= 1<<32-1 || int64(u.GID) >= 1<<32-1 {
-			return []error{invalid("user %d:%d: ids are from 0 to 4294967294", u.UID, u.GID)}
+			return []error{invalidField("user", fmt.Sprintf("%d:%d", u.UID, u.GID), "ids are from 0 to 4294967294")}
 		}
 	}
 	return nil
@@ -50,95 +51,108 @@ func checkUser(s Spec) []error {
 
 func checkFS(s Spec) (errs []error) {
 	if s.FS.Root != "" {
-		errs = append(errs, hostPath("root", s.FS.Root))
+		errs = append(errs, hostPath("fs.root", s.FS.Root))
 	} else if s.FS.Overlay {
-		errs = append(errs, invalid("overlay without a root directory: the host's own is only ever read"))
+		errs = append(errs, invalidField("fs.overlay", "", "without a root directory: the host's own is only ever read"))
 	}
 	if s.FS.Workspace != "" {
-		err := hostPath("workspace", s.FS.Workspace)
+		err := hostPath("fs.workspace", s.FS.Workspace)
 		if err == nil {
-			err = target("workspace", s.FS.Workspace)
+			err = target("fs.workspace", s.FS.Workspace)
 		}
 		errs = append(errs, err)
 	}
 	errs = append(errs, checkOverlay(s)...)
 	if len(s.FS.AllowWrite) > 0 && s.FS.Workspace == "" {
-		errs = append(errs, invalid("allow write without a workspace: nothing else is protected"))
+		errs = append(errs, invalidField("fs.allow_write", "", "without a workspace nothing is protected"))
 	} else {
 		for _, err := range protect.CheckAllowWrite(s.FS.Workspace, s.FS.AllowWrite) {
-			errs = append(errs, invalidOnce(err))
+			errs = append(errs, protectError(err))
 		}
 	}
-	for _, m := range s.FS.Mounts {
-		errs = append(errs, m.check())
+	for i, m := range s.FS.Mounts {
+		errs = append(errs, m.check(at("fs.mounts", i)))
 	}
 	return errs
 }
 
-func (m Mount) check() error {
-	errs := []error{target("mount", m.Target)}
+// check refuses a mount; field is its path in the Spec.
+func (m Mount) check(field string) error {
+	errs := []error{target(field+".target", m.Target)}
+	refuse := func(part, format string, args ...any) {
+		errs = append(errs, invalidField(field+part, m.Target, format, args...))
+	}
 	switch m.Type {
 	case MountBind:
-		errs = append(errs, hostPath("mount", m.Source))
+		errs = append(errs, hostPath(field+".source", m.Source))
 		if m.Size != 0 || m.Mode != 0 {
-			errs = append(errs, invalid("mount %s: size and mode are for tmpfs", m.Target))
+			refuse("", "size and mode are for tmpfs")
 		}
 	case MountTmpfs:
 		if m.Source != "" || m.ReadOnly {
-			errs = append(errs, invalid("mount %s: a tmpfs has no source and is not read-only", m.Target))
+			refuse("", "a tmpfs has no source and is not read-only")
 		}
-		if m.Size < 0 || m.Mode > 0o1777 {
-			errs = append(errs, invalid("mount %s: size %d, mode %o", m.Target, m.Size, m.Mode))
+		if m.Size < 0 {
+			refuse(".size_bytes", "a negative size")
+		}
+		if m.Mode > 0o1777 {
+			refuse(".mode", "mode %o: permission bits are up to 1777", m.Mode)
 		}
 	default:
-		errs = append(errs, invalid("mount %s: type %q is neither bind nor tmpfs", m.Target, m.Type))
+		refuse(".type", "type %q is neither bind nor tmpfs", m.Type)
 	}
 	return errors.Join(errs...)
 }
 
 // hostPath refuses what is not a path, and "/": a sandbox that sees the whole host
 // protects nothing.
-func hostPath(what, p string) error {
+func hostPath(field, p string) error {
 	switch {
 	case strings.ContainsRune(p, 0):
-		return invalid("%s %q: contains a NUL byte", what, p)
+		return invalidField(field, quoted(p), "contains a NUL byte")
 	case !filepath.IsAbs(p):
-		return invalid("%s %q: not an absolute path", what, p)
+		return invalidField(field, quoted(p), "not an absolute path")
 	case filepath.Clean(p) == "/":
-		return invalid("%s %q: the whole host cannot be given to a sandbox", what, p)
+		return invalidField(field, quoted(p), "the whole host cannot be given to a sandbox")
 	}
 	return nil
 }
 
 // target refuses mount points whose place the engine itself depends on.
-func target(what, p string) error {
+func target(field, p string) error {
 	clean := filepath.Clean(p)
 	switch {
 	case strings.ContainsRune(p, 0) || !filepath.IsAbs(p):
-		return invalid("%s %q: the target is not an absolute path", what, p)
+		return invalidField(field, quoted(p), "the target is not an absolute path")
 	case clean == "/":
-		return invalid("%s %q: the root is set with Root", what, p)
+		return invalidField(field, quoted(p), "the root is set with Root")
 	case clean == "/proc" || strings.HasPrefix(clean, "/proc/") || clean == "/dev" || clean == "/dev/pts" || clean == "/dev/null":
-		return invalid("%s %q: belongs to the sandbox", what, p)
+		return invalidField(field, quoted(p), "belongs to the sandbox")
 	}
 	return nil
 }
 
-func checkEnv(s Spec) []error { return []error{validEnv(s.Env)} }
+func checkEnv(s Spec) []error { return []error{validEnv("env", s.Env)} }
 
-func validEnv(env []string) error {
-	for _, kv := range env {
+// validEnv refuses what sets no variable. list is the field of the Spec that it is; "" if
+// it is no part of one.
+func validEnv(list string, env []string) error {
+	const problem = "want NAME=value without NUL bytes"
+	for i, kv := range env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" || strings.ContainsRune(kv, 0) {
-			return invalid("environment %q: want NAME=value without NUL bytes", kv)
+			if list == "" {
+				return invalid("environment %q: %s", kv, problem)
+			}
+			return invalidField(at(list, i), quoted(kv), problem)
 		}
 	}
 	return nil
 }
 
 func checkDegrade(s Spec) (errs []error) {
-	for _, p := range s.Degrade {
+	for i, p := range s.Degrade {
 		if !slices.Contains(Protections(), p) {
-			errs = append(errs, invalid("degrade %q: not one of %s", p, list(Protections())))
+			errs = append(errs, invalidField(at("degrade", i), quoted(p), "not one of %s", list(Protections())))
 		}
 	}
 	return errs

@@ -83,7 +83,7 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) 
 		return nil, err
 	}
 	if !src.Dir {
-		return nil, fmt.Errorf("root %s: not a directory", dir)
+		return nil, rootError(dir, "not a directory")
 	}
 	root := Node{Path: "/", Kind: Bind, Source: src, ReadOnly: true}
 	if overlay {
@@ -94,16 +94,21 @@ func Directory(look Lookup, dir string, overlay bool, o Options) (Table, error) 
 		switch point, err := look(at); {
 		case errors.Is(err, fs.ErrNotExist) && (overlay || name == Workspace):
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("root %s has no directory %s: create it, or use an overlay", dir, name)
+			return nil, rootError(dir, "has no directory %s: create it, or use an overlay", name)
 		case err != nil:
 			return nil, err
 		case point.Path != at || !point.Dir:
 			// CVE-2019-19921, CVE-2026-41579: a link there would redirect a mount.
-			return nil, fmt.Errorf("root %s: %s is not a directory", dir, name)
+			return nil, rootError(dir, "%s is not a directory", name)
 		}
 	}
 	t := Table{root}.Add(Node{Path: "/dev", Kind: Static, Mode: 0o755})
 	return o.common(t, look)
+}
+
+// rootError is a root directory that will not do.
+func rootError(dir, format string, args ...any) error {
+	return &fs.PathError{Op: "root", Path: dir, Err: fmt.Errorf(format, args...)}
 }
 
 // common adds the nodes of every tree. A read-only root that has no /workspace gets

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func codeMain(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := o.code.read(args, o.interactive); err != nil {
+	if err := o.code.read(args, o.readsInput()); err != nil {
 		return 0, fmt.Errorf("code: %w", err)
 	}
 	tools := new(hostTools)
@@ -50,7 +51,7 @@ func codeMain(args []string) (int, error) {
 	} else if err != nil {
 		return 0, err
 	}
-	o.spec.Limits.Frame = frame
+	o.spec.Limits.Frame = cmp.Or(o.spec.Limits.Frame, frame)
 	var line lastByte
 	if o.code.value {
 		line.w = os.Stdout
@@ -71,8 +72,20 @@ func codeMain(args []string) (int, error) {
 	return o.report(res)
 }
 
-// read finds the code, its language and its arguments.
-func (c *codeOptions) read(args []string, interactive bool) error {
+// readsInput is the flag that reads standard input; "" is none.
+func (o *options) readsInput() string {
+	switch {
+	case o.interactive:
+		return "-i"
+	case o.specFile == "-":
+		return "--spec -"
+	}
+	return ""
+}
+
+// read finds the code, its language and its arguments. input is a flag that reads standard
+// input already.
+func (c *codeOptions) read(args []string, input string) error {
 	language := "python"
 	switch {
 	case c.given:
@@ -80,8 +93,8 @@ func (c *codeOptions) read(args []string, interactive bool) error {
 	case len(args) == 0 || args[0] == "":
 		return errors.New("no code given: tegmen code [flags] -e CODE | FILE | - [ARG...]")
 	case args[0] == "-":
-		if interactive {
-			return errors.New("-i and - are mutually exclusive: both read standard input")
+		if input != "" {
+			return fmt.Errorf("%s and - are mutually exclusive: both read standard input", input)
 		}
 		b, err := io.ReadAll(os.Stdin)
 		if err != nil {

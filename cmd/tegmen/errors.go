@@ -8,29 +8,47 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// flagNames are the flags behind the parts of a Spec that the engine's messages begin with.
-var flagNames = []struct{ part, flag string }{
-	{"root", "--rootfs"}, {"workspace", "--workspace"}, {"upper", "--workspace upper"},
-	{"allow write", "--allow-write"}, {"environment", "--env"}, {"user", "--user"},
-	{"hostname", "--hostname"}, {"name", "--name"}, {"variable", "--var"},
-	{"require", "--require"}, {"degrade", "--degrade"},
-	{"limit memory", "--memory"}, {"limit memoryhigh", "--memory-high"}, {"limit pids", "--pids-limit"},
-	{"limit cpus", "--cpus"}, {"limit cpuset", "--cpuset-cpus"}, {"limit cpu set", "--cpuset-cpus"},
-	{"limit cpuweight", "--cpu-weight"}, {"limit cpu weight", "--cpu-weight"}, {"limit io", "--device-…"},
-	{"limit files", "--ulimit nofile"}, {"limit filesize", "--ulimit fsize"},
-	{"limit cputime", "--ulimit cpu"}, {"limit addressspace", "--ulimit as"},
+// fieldFlags are the flags behind the fields of a Spec, by their paths in its JSON
+// without indices. A path that is not here is shown as it is.
+var fieldFlags = map[string]string{
+	"name": "--name", "hostname": "--hostname", "user": "--user", "env": "--env", "vars": "--var",
+	"fs.root": "--rootfs", "fs.overlay": "--overlay", "fs.mounts": "mount", // -v, --mount or --tmpfs
+	"fs.workspace": "--workspace", "fs.workspace_mode": "--workspace mode", "fs.upper": "--workspace upper",
+	"fs.allow_write": "--allow-write", "require": "--require", "degrade": "--degrade",
+	"limits.wall_seconds": "--timeout", "limits.cpu_time_seconds": "--ulimit cpu",
+	"limits.memory_bytes": "--memory", "limits.memory_high_bytes": "--memory-high",
+	"limits.address_space_bytes": "--ulimit as", "limits.cpus": "--cpus", "limits.cpu_weight": "--cpu-weight",
+	"limits.cpu_set": "--cpuset-cpus", "limits.io": "--device-…", "limits.pids": "--pids-limit",
+	"limits.files": "--ulimit nofile", "limits.file_size_bytes": "--ulimit fsize", "limits.tmp_bytes": "--tmp-size",
+	"limits.workspace_bytes": "--workspace size", "limits.tool_calls": "--tool-calls",
+	"limits.tool_time_seconds": "--tool-timeout", "seccomp.profile": "--security-opt seccomp",
+	"seccomp.policy": "seccomp policy", "seccomp.no_exec": "--no-exec", "seccomp.audit": "--audit",
+	"seatbelt.read_all": "--read-all", "seatbelt.hidden": "--hide",
 }
 
-// inFlags are the same names where a message says what to do.
+// flagOf is the flag that sets a field of a Spec.
+func flagOf(field string) string {
+	path, _, _ := strings.Cut(field, "[")
+	if name, ok := fieldFlags[path]; ok {
+		return name
+	}
+	return field
+}
+
+// inFlags are the words for flags where a message says what to do.
 var inFlags = strings.NewReplacer("(degrade ", "(--degrade ", "(allow write ", "(--allow-write ",
 	"(mount)", "(-v DIR:DIR:ro)")
 
 // message is what went wrong, in one line and in the words of flags and files.
 func message(err error) string {
 	text := err.Error()
+	name := flagOf
+	if b := new(blamed); errors.As(err, &b) {
+		name = b.nameOf
+	}
 	var e *engine.Error
 	if errors.As(err, &e) && (errors.Is(e.Err, engine.ErrInvalid) || errors.Is(e.Err, engine.ErrUnsupported)) {
-		cause := problems(e.Err)
+		cause := strings.Join(problems(e.Err, name), "; ")
 		if e.Op == "start command" { // the other operations are the engine's, not the user's
 			cause = strings.TrimSuffix(e.Error(), e.Err.Error()) + cause
 		}
@@ -39,21 +57,42 @@ func message(err error) string {
 	return strings.ReplaceAll(text, "\n", "; ")
 }
 
-// problems are what errors.Join has put on a line each, without the sentinel's word.
-func problems(err error) string {
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		line = strings.TrimPrefix(line, engine.ErrInvalid.Error()+": ")
-		for _, n := range flagNames {
-			rest, ok := strings.CutPrefix(line, n.part)
-			if ok && strings.ContainsAny(rest[:min(1, len(rest))], " :=") && !strings.HasPrefix(rest, " by ") {
-				line = n.flag + rest
-				break
-			}
+// problems are the errors that errors.Join has joined, without the sentinel's word. name
+// is what a field of the Spec is called.
+func problems(err error, name func(field string) string) (lines []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			lines = append(lines, problems(err, name)...)
 		}
-		lines[i] = inFlags.Replace(line)
+		return lines
 	}
-	return strings.Join(lines, "; ")
+	text := err.Error()
+	var invalid *engine.InvalidError
+	var unsupported *engine.UnsupportedError
+	switch {
+	case errors.As(err, &invalid):
+		text = problem(invalid, name(invalid.Field))
+	case errors.As(err, &unsupported) && unsupported.Value != "":
+		renamed := *unsupported
+		renamed.Feature = name(unsupported.Field) + "=" + unsupported.Value
+		text = renamed.Error()
+	}
+	return []string{inFlags.Replace(text)}
+}
+
+// problem is an InvalidError with another name for its field.
+func problem(e *engine.InvalidError, name string) string {
+	if e.Value != "" {
+		name = strings.TrimLeft(name+" "+e.Value, " ")
+	}
+	text := e.Problem
+	if name != "" {
+		text = name + ": " + text
+	}
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
+	return text
 }
 
 // startError blames --workdir for a directory that a command cannot start in.

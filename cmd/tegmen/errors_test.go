@@ -2,8 +2,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -11,29 +12,60 @@ import (
 )
 
 func TestMessage(t *testing.T) {
-	invalid := func(text string) error { return fmt.Errorf("%w: %s", engine.ErrInvalid, text) }
-	unsupported := &engine.UnsupportedError{Feature: "limit cpus=2", Remedy: "leave the limit out (degrade cpus)"}
+	invalid := func(field, value, problem string) error {
+		return &engine.InvalidError{Field: field, Value: value, Problem: problem}
+	}
+	compile := func(errs ...error) error { return &engine.Error{Op: "compile", Err: errors.Join(errs...)} }
+	unsupported := &engine.UnsupportedError{Feature: "limit cpus=2", Remedy: "leave the limit out (degrade cpus)",
+		Field: "limits.cpus", Value: "2"}
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
 		{io.ErrUnexpectedEOF, "unexpected EOF"},
-		{&engine.Error{Op: "compile", Err: invalid("workspace /x: not a directory")}, "--workspace /x: not a directory"},
-		{&engine.Error{Op: "compile", Err: errors.Join(invalid(`name "/": no`), invalid("limit cpu set: no"))},
-			`--name "/": no; --cpuset-cpus: no`},
-		{&engine.Error{Op: "compile", Err: invalid("rootless: no")}, "rootless: no"},
-		{&engine.Error{Op: "compile", Err: invalid("limit memory by cgroup: no")}, "limit memory by cgroup: no"},
-		{&engine.Error{Op: "compile", Err: invalid("root")}, "root"},
-		{&engine.Error{Op: "compile", Err: unsupported},
-			"--cpus=2: not supported here; leave the limit out (--degrade cpus)"},
+		{compile(invalid("fs.workspace", "/x", "not a directory")), "--workspace /x: not a directory"},
+		{compile(invalid("name", `"/"`, "no"), invalid("limits.cpu_set", "", "no")), `--name "/": no; --cpuset-cpus: no`},
+		{compile(invalid("fs.mounts[3].target", `"/"`, "no")), `mount "/": no`},
+		{compile(invalid("limits.frame_bytes", "", "no")), "limits.frame_bytes: no"},
+		{compile(invalid("", "", "root /x: no")), "root /x: no"},
+		{compile(unsupported), "--cpus=2: not supported here; leave the limit out (--degrade cpus)"},
 		{&engine.Error{Op: "start sandbox", Path: "label", Err: unsupported},
 			"--cpus=2: not supported here; leave the limit out (--degrade cpus)"},
 		{&engine.Error{Op: "start sandbox", Err: syscall.EIO}, "start sandbox: input/output error"},
-		{&engine.Error{Op: "start command", Path: "p", Err: invalid("setuid")}, `start command "p": setuid`},
-		{errors.Join(&engine.Error{Op: "compile", Err: invalid("root /x: no")}, io.EOF), "--rootfs /x: no; EOF"},
+		{&engine.Error{Op: "start command", Path: "p", Err: invalid("", "", "setuid")}, `start command "p": setuid`},
+		{errors.Join(compile(invalid("fs.root", "/x", "no")), io.EOF), "--rootfs /x: no; EOF"},
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// A value that a file sets is blamed on the file, unless a flag has changed it.
+func TestMessageNamesTheFile(t *testing.T) {
+	base := engine.Spec{Hostname: "a b", FS: engine.FS{Workspace: "/x", AllowWrite: []string{"a"}}}
+	spec := base
+	spec.FS.Workspace, spec.FS.AllowWrite = "/y", []string{"a", "b"}
+	o := options{base: base, spec: spec, specFile: "f.json"}
+	for field, want := range map[string]string{
+		"hostname": "f.json: hostname", "fs.workspace": "--workspace", "user": "--user", "": "",
+		"fs.allow_write[0]": "f.json: fs.allow_write[0]", "fs.allow_write[1]": "--allow-write",
+		"fs.allow_write[2]": "--allow-write", "limits.io[0].device": "--device-…",
+	} {
+		b := new(blamed)
+		if errors.As(o.blame(io.EOF), &b); b.nameOf(field) != want {
+			t.Errorf("%s: %s, want %s", field, b.nameOf(field), want)
+		}
+	}
+}
+
+// Each flag behind a field exists.
+func TestFieldFlags(t *testing.T) {
+	known := append(flagsOf("run"), flagsOf("code")...)
+	for field, name := range fieldFlags {
+		first, _, _ := strings.Cut(name, " ")
+		if strings.HasPrefix(first, "-") && !strings.HasSuffix(first, "…") && !slices.Contains(known, first) {
+			t.Errorf("%s: no flag %s", field, first)
 		}
 	}
 }

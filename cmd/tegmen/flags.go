@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -14,10 +16,14 @@ import (
 // command itself does.
 type options struct {
 	spec    engine.Spec
+	base    engine.Spec // what spec was before the flags: the file's
 	workdir string
-	parent  string    // directory in which to make the sandbox's cgroup
-	scope   bool      // ask systemd for one
-	stdout  io.Writer // nil: ours
+
+	specFile string // "" is none
+
+	parent string    // directory in which to make the sandbox's cgroup
+	scope  bool      // ask systemd for one
+	stdout io.Writer // nil: ours
 
 	interactive, tty bool
 	json, explain    bool
@@ -37,7 +43,7 @@ var errHelp = errors.New("help")
 type flags struct {
 	*flag.FlagSet
 	sections []section
-	refused  error // the first value that its flag refused
+	given    []func() error // set what the flags of the command line say, in their order
 }
 
 type section struct {
@@ -54,6 +60,7 @@ type flagHelp struct {
 func (o *options) flagSet(name string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
+	o.specFlag(f)
 	if name == "code" {
 		o.codeFlags(f)
 	}
@@ -74,16 +81,18 @@ func (f *flags) list(h flagHelp) {
 	last.flags = append(last.flags, h)
 }
 
-// value defines a flag that takes a value.
+// value defines a flag that takes a value. set is called after --spec has been read.
 func (f *flags) value(value, usage string, set func(string) error, names ...string) {
 	f.list(flagHelp{names, value, usage})
 	for _, n := range names {
 		f.Func(n, usage, func(v string) error {
-			err := set(v)
-			if err != nil && f.refused == nil {
-				f.refused = fmt.Errorf("%s %q: %w", dashed(n), v, err)
-			}
-			return err
+			f.given = append(f.given, func() error {
+				if err := set(v); err != nil {
+					return fmt.Errorf("%s %q: %w", dashed(n), v, err)
+				}
+				return nil
+			})
+			return nil
 		})
 	}
 }
@@ -97,7 +106,15 @@ func (f *flags) text(p *string, value, usage, name string) {
 func (f *flags) yes(p *bool, usage string, names ...string) {
 	f.list(flagHelp{names: names, usage: usage})
 	for _, n := range names {
-		f.BoolVar(p, n, false, usage)
+		f.BoolFunc(n, usage, func(v string) error {
+			set, err := strconv.ParseBool(v)
+			if err != nil {
+				return errors.New("use true or false")
+			}
+			*p = set
+			f.given = append(f.given, func() error { *p = set; return nil }) // --spec may have changed it
+			return nil
+		})
 	}
 }
 
@@ -113,19 +130,22 @@ func (o *options) parse(name string, args []string) (rest []string, err error) {
 	case errors.Is(err, flag.ErrHelp):
 		f.print()
 		return nil, errHelp
-	case f.refused != nil:
-		return nil, fmt.Errorf("%s: %w", name, f.refused)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s; see tegmen %s --help", name, flagError(err), name)
 	}
-	if err := o.contradiction(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	readSpec := func() error { return o.readSpec(name) }
+	for _, step := range slices.Concat([]func() error{readSpec}, f.given, []func() error{o.contradiction}) {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return f.Args(), nil
 }
 
-// contradiction reports the first flags that do not go together.
+// contradiction reports the first flags that do not go together. What a file says, the
+// engine checks.
 func (o *options) contradiction() error {
+	allFlags := o.specFile == ""
 	overlay := o.spec.FS.WorkspaceMode == engine.WorkspaceOverlay
 	filtered := o.spec.Seccomp.NoExec || o.spec.Seccomp.Audit
 	for _, c := range []struct {
@@ -134,17 +154,18 @@ func (o *options) contradiction() error {
 	}{
 		{o.network != "" && o.network != "none", fmt.Sprintf("--network %q: only none is supported", o.network)},
 		{o.readOnly && o.spec.FS.Overlay, "--read-only and --overlay are mutually exclusive"},
-		{o.spec.FS.Overlay && o.spec.FS.Root == "",
+		{allFlags && o.spec.FS.Overlay && o.spec.FS.Root == "",
 			"--overlay needs --rootfs DIR: the host's directories are always read-only"},
-		{o.spec.FS.Upper != "" && !overlay, "--workspace DIR,upper=DIR needs mode=overlay"},
-		{o.spec.FS.Upper != "" && o.spec.Limits.Workspace != 0,
+		{allFlags && o.spec.FS.Upper != "" && !overlay, "--workspace DIR,upper=DIR needs mode=overlay"},
+		{allFlags && o.spec.FS.Upper != "" && o.spec.Limits.Workspace != 0,
 			"--workspace: leave out size= or upper=: nothing limits what is written to a directory on disk"},
 		{(o.commit || o.diff != "") && !overlay, "--commit and --diff need --workspace DIR,mode=overlay"},
 		{o.json && o.diff == "-", "--json prints to standard output: give --diff a file"},
+		{o.json && o.calls, "--json and --calls are mutually exclusive"},
 		{o.json && o.tty, "--json and -t are mutually exclusive: --json captures the output"},
 		{o.json && o.code.value, "--json and --value are mutually exclusive: --json includes the value"},
 		{o.scope && o.parent != "", "--systemd-scope and --cgroup-parent are mutually exclusive"},
-		{o.spec.Seccomp.Profile == engine.SeccompOff && filtered,
+		{allFlags && o.spec.Seccomp.Profile == engine.SeccompOff && filtered,
 			"--no-exec and --audit need a filter: leave out --security-opt seccomp=off"},
 	} {
 		if c.found {

@@ -126,6 +126,7 @@ func (o *options) isolationFlags(f *flags) {
 func (o *options) outputFlags(f *flags) {
 	f.in("Output")
 	if f.Name() == "plan" {
+		f.yes(&o.json, "print the specification as JSON, with absolute paths, for --spec", "json")
 		f.yes(&o.calls, "print every system call; on macOS, the command line and the profile", "calls")
 		return
 	}

@@ -1,148 +1,81 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"unicode/utf8"
 
-	"github.com/tegmen-dev/tegmen/broker"
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/workspace"
 )
 
-// jsonResult is a Result for programs: times in seconds, output as text. Output that is
-// not UTF-8 is base64.
-type jsonResult struct {
-	Outcome         engine.Outcome `json:"outcome"`
-	ExitCode        int            `json:"exit_code"`
-	Signal          string         `json:"signal,omitempty"`
-	Stdout          *string        `json:"stdout,omitempty"`
-	StdoutBase64    []byte         `json:"stdout_base64,omitempty"`
-	Stderr          *string        `json:"stderr,omitempty"`
-	StderrBase64    []byte         `json:"stderr_base64,omitempty"`
-	TruncatedStdout bool           `json:"truncated_stdout,omitempty"`
-	TruncatedStderr bool           `json:"truncated_stderr,omitempty"`
-	Usage           jsonUsage      `json:"usage"`
-	Events          []jsonEvent    `json:"events,omitempty"`
-	Started         string         `json:"started"`
-	Level           engine.Level   `json:"level"`
-	Dropped         []jsonDropped  `json:"dropped,omitempty"`
-	Refused         []jsonRefused  `json:"refused,omitempty"`
-
-	// Of a workspace with an overlay.
-	Changes   *[]jsonChange `json:"changes,omitempty"`
-	Committed *bool         `json:"committed,omitempty"`
-
-	// Of code.
-	Run       string               `json:"run,omitempty"`
-	Value     json.RawMessage      `json:"value,omitempty"`
-	Error     *broker.CodeError    `json:"error,omitempty"`
-	ToolCalls []jsonCall           `json:"tool_calls,omitempty"`
-	Tools     map[string]jsonTools `json:"tools,omitempty"`
+// jsonOverlay is what the command adds to the JSON of a Result, for a workspace with an
+// overlay.
+type jsonOverlay struct {
+	Changes   []jsonChange `json:"changes"`
+	Committed *bool        `json:"committed,omitempty"` // with --commit
 }
 
-// jsonCall is a call of a tool. Code and error are what the guest got if it failed.
-type jsonCall struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Duration  float64         `json:"seconds"`
-	Code      string          `json:"code,omitempty"`
-	Error     string          `json:"error,omitempty"`
+// jsonChange is a workspace.Change.
+type jsonChange struct {
+	Path       string          `json:"path,omitempty"`
+	PathBase64 []byte          `json:"path_base64,omitempty"` // of a name that is not UTF-8
+	Kind       workspace.Kind  `json:"kind"`
+	Type       workspace.Type  `json:"type"`
+	Size       int64           `json:"size"`
+	Mode       string          `json:"mode"`
+	Was        *jsonChangeInfo `json:"was,omitempty"`
 }
 
-// jsonTools sums up the calls of one tool.
-type jsonTools struct {
-	Calls  int     `json:"calls"`
-	Failed int     `json:"failed"`
-	Time   float64 `json:"seconds"`
+type jsonChangeInfo struct {
+	Type workspace.Type `json:"type"`
+	Size int64          `json:"size"`
+	Mode string         `json:"mode"`
 }
 
-type jsonUsage struct {
-	Wall   float64 `json:"wall_seconds"`
-	User   float64 `json:"user_seconds"`
-	System float64 `json:"system_seconds"`
-	MaxRSS int64   `json:"max_rss_bytes"`
-
-	// Of the whole sandbox.
-	By      string  `json:"by,omitempty"`
-	CPU     float64 `json:"cpu_seconds,omitempty"`
-	Memory  int64   `json:"memory_peak_bytes,omitempty"`
-	Pids    int     `json:"pids_peak,omitempty"`
-	Read    int64   `json:"read_bytes,omitempty"`
-	Written int64   `json:"written_bytes,omitempty"`
-}
-
-type jsonEvent struct {
-	Limit  string `json:"limit"`
-	Count  int64  `json:"count"`
-	Detail string `json:"detail"`
-}
-
-type jsonDropped struct {
-	Protection engine.Protection `json:"protection"`
-	Reason     string            `json:"reason"`
-}
-
-type jsonRefused struct {
-	Call   string `json:"call"`
-	Action string `json:"action"`
-	Count  int    `json:"count"`
-}
-
+// printJSON prints a Result and the command's own fields as one object on a line.
 func (o *options) printJSON(w io.Writer, r *engine.Result) error {
-	j := jsonResult{
-		Outcome: r.Outcome, ExitCode: r.ExitCode,
-		TruncatedStdout: r.Streams.TruncatedStdout, TruncatedStderr: r.Streams.TruncatedStderr,
-		Usage: jsonUsage{
-			r.Usage.Wall.Seconds(), r.Usage.User.Seconds(), r.Usage.System.Seconds(), int64(r.Usage.MaxRSS),
-			string(r.Usage.By), r.Usage.CPU.Seconds(), int64(r.Usage.Memory), r.Usage.Pids,
-			int64(r.Usage.Read), int64(r.Usage.Written),
-		},
-		Level:   r.Start.Level,
-		Started: r.Start.At.UTC().Format("2006-01-02T15:04:05.000Z"),
-		Run:     r.Code.Run, Value: r.Code.Value, Error: r.Code.Error, Tools: make(map[string]jsonTools),
+	line, err := compactJSON(r)
+	if err == nil && o.overlay.listed {
+		var more []byte
+		more, err = compactJSON(o.overlay.json(o.commit))
+		line = append(append(bytes.TrimSuffix(line, []byte("}")), ','), bytes.TrimPrefix(more, []byte("{"))...)
 	}
-	if r.Signal != 0 {
-		j.Signal = r.Signal.String()
+	if err != nil {
+		return err
 	}
-	j.Stdout, j.StdoutBase64 = text(r.Stdout)
-	j.Stderr, j.StderrBase64 = text(r.Stderr)
-	for _, e := range r.Events {
-		j.Events = append(j.Events, jsonEvent{string(e.Limit), e.Count, e.Detail})
-	}
-	for _, d := range r.Start.Dropped {
-		j.Dropped = append(j.Dropped, jsonDropped(d))
-	}
-	for _, call := range r.Refused {
-		j.Refused = append(j.Refused, jsonRefused(call))
-	}
-	for _, c := range r.Code.ToolCalls {
-		j.ToolCalls = append(j.ToolCalls, jsonCallOf(c))
-	}
-	for name, u := range r.Code.Tools {
-		j.Tools[name] = jsonTools{u.Calls, u.Failed, u.Time.Seconds()}
-	}
-	o.overlay.addTo(&j, o.commit)
-	enc := json.NewEncoder(w)
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// compactJSON leaves <, > and & as they are, which people read.
+func compactJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(j)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
-func jsonCallOf(r broker.Record) jsonCall {
-	c := jsonCall{ID: r.ID, Name: r.Name, Arguments: r.Arguments, Duration: r.Duration.Seconds(), Error: r.Error}
-	if r.Namespace != "" {
-		c.Name = r.Namespace + "." + r.Name
+func (r *overlayResult) json(commit bool) jsonOverlay {
+	octal := func(mode uint32) string { return fmt.Sprintf("%04o", mode) }
+	j := jsonOverlay{Changes: make([]jsonChange, 0, len(r.changes))}
+	for _, c := range r.changes {
+		one := jsonChange{Kind: c.Kind, Type: c.Type, Size: c.Size, Mode: octal(c.Mode)}
+		if utf8.ValidString(c.Path) {
+			one.Path = c.Path
+		} else {
+			one.PathBase64 = []byte(c.Path)
+		}
+		if c.Kind == workspace.Modified {
+			one.Was = &jsonChangeInfo{c.Was.Type, c.Was.Size, octal(c.Was.Mode)}
+		}
+		j.Changes = append(j.Changes, one)
 	}
-	if r.Code != 0 {
-		c.Code = r.Code.String()
+	if commit {
+		j.Committed = &r.committed
 	}
-	return c
-}
-
-func text(b []byte) (*string, []byte) {
-	if !utf8.Valid(b) {
-		return nil, b
-	}
-	s := string(b)
-	return &s, nil
+	return j
 }

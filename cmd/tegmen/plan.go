@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/tegmen-dev/tegmen/engine"
 )
@@ -18,7 +20,13 @@ func planMain(args []string) (int, error) {
 	}
 	p, err := engine.Compile(o.spec, host)
 	if err != nil {
-		return 0, err
+		return 0, o.blame(err)
+	}
+	if o.json {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return 0, enc.Encode(p.Spec)
 	}
 	fmt.Print(p)
 	if o.calls {

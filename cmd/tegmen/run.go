@@ -52,7 +52,7 @@ func (o *options) run(command newCommand) (*engine.Result, error) {
 		return nil, err
 	}
 	res, err := o.runIn(eng, command)
-	return res, errors.Join(err, eng.Close())
+	return res, errors.Join(o.blame(err), eng.Close())
 }
 
 // host is this machine with the cgroup of --cgroup-parent.

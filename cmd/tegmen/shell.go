@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
 )
@@ -25,8 +27,9 @@ func shellMain(args []string) (int, error) {
 	if o.spec.Limits.Wall == 0 {
 		o.spec.Limits.Wall = engine.UnlimitedTime // the user ends it
 	}
-	// Every shell expands $PWD in it. A PS1 given by --env comes later and wins.
-	o.spec.Env = append([]string{"PS1=" + prompt(o.spec.Name)}, o.spec.Env...)
+	if !slices.ContainsFunc(o.spec.Env, func(kv string) bool { return strings.HasPrefix(kv, "PS1=") }) {
+		o.spec.Env = append(o.spec.Env, "PS1="+prompt(o.spec.Name)) // every shell expands $PWD in it
+	}
 	res, err := o.run(pickShell)
 	if err != nil {
 		return 0, err

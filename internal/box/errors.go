@@ -27,7 +27,15 @@ func (e *ExecError) Error() string { return fmt.Sprintf("exec %q: %v", e.Name, e
 
 func (e *ExecError) Unwrap() error { return e.Err }
 
-// Invalid returns an ErrInvalid with a message.
+// InvalidError is an ErrInvalid with a message.
+type InvalidError struct{ Problem string }
+
+func (e *InvalidError) Error() string { return ErrInvalid.Error() + ": " + e.Problem }
+
+// Is makes every InvalidError an ErrInvalid.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// Invalid returns an InvalidError.
 func Invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+	return &InvalidError{fmt.Sprintf(format, args...)}
 }

@@ -144,10 +144,10 @@ func (w *planner) bind(d *Dir, name string, src rootfs.Source, readOnly bool) {
 }
 
 func (w *planner) placeholder(d *Dir, p Placeholder, as string) error {
-	for _, a := range w.AllowWrite {
+	for i, a := range w.AllowWrite {
 		if a != as && rootfs.Within(as, a) {
-			return fmt.Errorf("allow write %s: %s does not exist yet, and is protected as a whole: make it, or allow %s",
-				a, as, as)
+			return &EntryError{i, a, fmt.Sprintf(
+				"%s does not exist yet, and is protected as a whole: make it, or allow %s", as, as)}
 		}
 	}
 	p.At = slices.DeleteFunc(w.places(d, p.Name), func(at string) bool { return w.seen[at] })
@@ -190,22 +190,36 @@ func Relative(workspace, entry string) string {
 	return rel
 }
 
+// EntryError is an entry of a list of paths to be written to that cannot be there.
+type EntryError struct {
+	Index   int    // in the list
+	Entry   string // may be empty
+	Problem string
+}
+
+func (e *EntryError) Error() string {
+	return strings.TrimRight("allow write "+e.Entry, " ") + ": " + e.Problem
+}
+
 // CheckAllowWrite refuses entries that open nothing: they would be a mistake.
 func CheckAllowWrite(workspace string, entries []string) (errs []error) {
 	names := allNames()
-	for _, a := range entries {
+	for i, a := range entries {
+		refuse := func(format string, args ...any) {
+			errs = append(errs, &EntryError{i, a, fmt.Sprintf(format, args...)})
+		}
 		rel := Relative(workspace, a)
 		beneath := slices.IndexFunc(names, func(n string) bool { return rel != n && rootfs.Within(n, rel) })
 		switch {
 		case a == "":
-			errs = append(errs, errors.New(`allow write: an empty path; "." is the whole workspace`))
+			refuse(`an empty path; "." is the whole workspace`)
 		case rel == "":
-			errs = append(errs, fmt.Errorf("allow write %s: not in the workspace %s", a, workspace))
+			refuse("not in the workspace %s", workspace)
 		case rel == "." || slices.ContainsFunc(names, func(n string) bool { return rootfs.Within(rel, n) }):
 		case beneath >= 0:
-			errs = append(errs, fmt.Errorf("allow write %s: %s is protected as a whole: allow that", a, names[beneath]))
+			refuse("%s is protected as a whole: allow that", names[beneath])
 		default:
-			errs = append(errs, fmt.Errorf("allow write %s: not protected; what is: %s", a, strings.Join(names, " ")))
+			refuse("not protected; what is: %s", strings.Join(names, " "))
 		}
 	}
 	return errs
