@@ -84,6 +84,7 @@ func TestRunCode(t *testing.T) {
 }
 
 func TestResultErr(t *testing.T) {
+	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
 	box := testbox.Sandbox(t, engine.Spec{Keep: true, Limits: engine.Limits{ToolCalls: 1}})
 	for _, c := range []struct {
 		name, source string
@@ -149,6 +150,7 @@ func TestResultErr(t *testing.T) {
 // A session ends with its interpreter, with its time and with its context, and
 // refuses further runs.
 func TestSessionEnds(t *testing.T) {
+	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	canceled, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -188,6 +190,7 @@ func TestSessionEnds(t *testing.T) {
 // A session is of one language that can have one, and takes neither an environment
 // nor input.
 func TestSessionRefuses(t *testing.T) {
+	testenv.Need(t, testenv.UserNS, testenv.Program("python3"))
 	box := testbox.Sandbox(t, engine.Spec{Keep: true})
 	session := box.Session("python", "A=b")
 	for name, code := range map[string]engine.Code{
