@@ -99,3 +99,10 @@ func callTime(l Limits) time.Duration {
 	}
 	return l.ToolTime
 }
+
+func (c *Cmd) wall() time.Duration {
+	if c.Wall != 0 {
+		return c.Wall
+	}
+	return c.sandbox.plan.limits.Wall
+}

@@ -67,6 +67,7 @@ type Cmd struct {
 	sandbox *Sandbox
 	ctx     context.Context
 	run     *run // nil: not started
+	waited  bool // Wait has been called
 	io      streams
 	code    *codeJob // nil: a program
 	channel channel
@@ -137,7 +138,7 @@ func (c *Cmd) StdinPipe() (io.WriteCloser, error) {
 		return nil, c.failed("open pipe", err)
 	}
 	c.Stdin = read
-	c.io.theirs, c.io.ours = append(c.io.theirs, read), append(c.io.ours, write)
+	c.io.far, c.io.ours = append(c.io.far, read), append(c.io.ours, write)
 	return write, nil
 }
 
@@ -157,7 +158,7 @@ func (c *Cmd) outputPipe(w *io.Writer) (io.ReadCloser, error) {
 		return nil, c.failed("open pipe", err)
 	}
 	*w = write
-	c.io.theirs, c.io.ours = append(c.io.theirs, write), append(c.io.ours, read)
+	c.io.far, c.io.ours = append(c.io.far, write), append(c.io.ours, read)
 	return read, nil
 }
 
@@ -215,6 +216,7 @@ func (c *Cmd) launch() error {
 	if err != nil {
 		return err
 	}
+	c.sandbox.watch()
 	return c.run.start(c.ctx, c.wall(), req)
 }
 
@@ -277,13 +279,6 @@ func searchPath(name string, env []string) []string {
 func (c *Cmd) abandon() {
 	c.io.abort()
 	c.channel.close()
-}
-
-func (c *Cmd) wall() time.Duration {
-	if c.Wall != 0 {
-		return c.Wall
-	}
-	return c.sandbox.plan.limits.Wall
 }
 
 func (c *Cmd) waitDelay() time.Duration {
@@ -357,6 +352,10 @@ func (c *Cmd) Wait() (*Result, error) {
 	if r == nil || r.process == nil {
 		return nil, c.failed("wait", invalid("not started"))
 	}
+	if c.waited {
+		return nil, c.failed("wait", invalid("waited for already"))
+	}
+	c.waited = true
 	if err := r.wait(); err != nil {
 		c.abandon()
 		return nil, c.failed("start command", err)

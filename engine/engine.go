@@ -182,9 +182,3 @@ func (e *Engine) sandboxes() []*Sandbox {
 	defer e.mu.Unlock()
 	return slices.Collect(maps.Keys(e.boxes))
 }
-
-func (e *Engine) forget(s *Sandbox) {
-	e.mu.Lock()
-	delete(e.boxes, s)
-	e.mu.Unlock()
-}

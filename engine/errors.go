@@ -130,8 +130,8 @@ func (e *boxError) Unwrap() error { return e.err }
 func (e *boxError) As(target any) bool {
 	switch t := target.(type) {
 	case **InvalidError:
-		if i := fromBoxInvalid(e.err); i != nil {
-			*t = i
+		if i := new(box.InvalidError); errors.As(e.err, &i) {
+			*t = &InvalidError{Problem: i.Problem, Err: e.err}
 			return true
 		}
 	case **UnsupportedError:

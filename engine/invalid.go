@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 )
 
@@ -110,11 +109,3 @@ func at(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
 // quoted is a value as messages show it if it may hold anything.
 func quoted[T ~string](v T) string { return fmt.Sprintf("%q", string(v)) }
-
-// fromBoxInvalid is an ErrInvalid of the operating system's side.
-func fromBoxInvalid(err error) *InvalidError {
-	if i := new(box.InvalidError); errors.As(err, &i) {
-		return &InvalidError{Problem: i.Problem, Err: err}
-	}
-	return nil
-}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/tegmen-dev/tegmen/cgroup"
 )
 
 // The values that stand for no limit at all.
@@ -248,43 +246,6 @@ func (l Limits) withDefaults(h Host) Limits {
 		}
 	}
 	return l
-}
-
-func checkLimits(s Spec) (errs []error) {
-	l := s.Limits
-	refuse := func(name LimitName, format string, args ...any) {
-		errs = append(errs, invalidField(limitPath(name), "", format, args...))
-	}
-	for _, f := range limitFields {
-		if f.at(&l).get < 0 {
-			refuse(f.name, "negative; 0 is the default, and unlimited is a value of its own")
-		}
-	}
-	switch {
-	case !(l.CPUs >= 0):
-		refuse(LimitCPUs, "%v; want a number of CPUs, or 0 for all", l.CPUs)
-	case l.CPUs > 0 && l.CPUs < cgroup.MinCPUs:
-		refuse(LimitCPUs, "%v; at least %v", l.CPUs, cgroup.MinCPUs)
-	}
-	if l.CPUWeight > 10000 && l.CPUWeight != UnlimitedCount {
-		refuse(LimitCPUWeight, "%d; from 1 to 10000, and 100 is the default of every process", l.CPUWeight)
-	}
-	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
-		refuse(LimitCPUSet, "%q; want CPUs as 0-2,5", l.CPUSet)
-	}
-	if l.Files > 0 && l.Files < 4 {
-		refuse(LimitFiles, "%d is too few to start a program; at least 4", l.Files)
-	}
-	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
-		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)
-	}
-	for i, io := range l.IO {
-		if min(io.ReadBPS, io.WriteBPS) < 0 || min(io.ReadIOPS, io.WriteIOPS) < 0 {
-			errs = append(errs, invalidField(at("limits.io", i), "", "%s: negative; 0 is no limit", io.Device))
-		}
-		errs = append(errs, hostPath(at("limits.io", i)+".device", io.Device))
-	}
-	return errs
 }
 
 // text is a limit's value as a Plan prints it.

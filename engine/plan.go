@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
@@ -139,17 +138,4 @@ func (p *Plan) printConfinement(line func(what, format string, args ...any)) {
 		line("seccomp", "%s (%d instructions)%s", p.profile, len(p.config.Filter), more)
 	}
 	line("landlock", "%s", p.landlock)
-}
-
-// clone copies what a caller could change under the plan.
-func (s Spec) clone() Spec {
-	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
-	s.FS.AllowWrite, s.Limits.IO = slices.Clone(s.FS.AllowWrite), slices.Clone(s.Limits.IO)
-	s.Require = slices.Clone(s.Require)
-	s.Seatbelt.Hidden = slices.Clone(s.Seatbelt.Hidden)
-	if s.User != nil {
-		u := *s.User
-		s.User = &u
-	}
-	return s
 }

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"cmp"
-	"math"
 	"path"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/protect"
@@ -84,14 +82,6 @@ func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
 		seen[n.Path] = true
 	}
 	return nodes, len(pl.errs) == failed
-}
-
-// tmpfsLimit is a limit as a tmpfs takes it: 0 is none.
-func tmpfsLimit[T Bytes | int | time.Duration](v T) int64 {
-	if int64(v) == math.MaxInt64 {
-		return 0
-	}
-	return int64(v)
 }
 
 func (pl *planner) mount(field string, m Mount) (rootfs.Node, error) {

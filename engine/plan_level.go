@@ -27,18 +27,6 @@ const (
 	LevelNone Level = "none"
 )
 
-// hasNamespaces reports whether the sandbox has a view of its own of files and
-// processes.
-func (pl *planner) hasNamespaces() bool { return pl.plan.Level == LevelNamespaces }
-
-// usesProcessGroups reports whether the sandbox has nothing that Linux alone has:
-// it is a private directory, and process groups. On Linux that is so without
-// isolation: what ends the processes of LevelLandlock is safe only where Landlock
-// keeps its signals in.
-func (pl *planner) usesProcessGroups() bool { return usesProcessGroups(pl.plan.Level) }
-
-func usesProcessGroups(l Level) bool { return l == LevelSeatbelt || l == LevelNone }
-
 // decideLevel finds the best level that there is, and that the Spec accepts.
 func (pl *planner) decideLevel() {
 	pl.plan.Level = LevelNamespaces

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/rootfs"
@@ -98,4 +100,12 @@ func (pl *planner) upper() (rootfs.Source, bool) {
 	}
 	pl.fail(err)
 	return src, err == nil
+}
+
+// tmpfsLimit is a limit as a tmpfs takes it: 0 is none.
+func tmpfsLimit[T Bytes | int | time.Duration](v T) int64 {
+	if int64(v) == math.MaxInt64 {
+		return 0
+	}
+	return int64(v)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -16,41 +15,6 @@ import (
 
 // nobody is who guests of root are on the host where no workspace says another.
 const nobody = 65534
-
-// Compile decides how to make a sandbox. It only looks: paths are resolved and
-// remembered by device and inode, so that Start can refuse what has changed
-// since. Its error joins all that is wrong: ErrInvalid for a Spec that cannot be,
-// UnsupportedError for what this host cannot do.
-func Compile(s Spec, h Host) (*Plan, error) {
-	if err := errors.Join(h.check(), s.Validate()); err != nil {
-		return nil, &Error{Op: "compile", Err: err}
-	}
-	pl := newPlanner(s.normal(), h)
-	pl.decideLevel()
-	if pl.decideUser() { // what it could not find, decideFiles would not either
-		pl.decideFiles()
-	}
-	pl.decideEnv()
-	pl.decideLimits()
-	pl.decideOverlay()
-	pl.decideSeccomp()
-	if !pl.hasNamespaces() {
-		pl.decidePrivate()
-	}
-	switch pl.plan.Level {
-	case LevelNamespaces:
-		pl.decideLandlock()
-	case LevelLandlock:
-		pl.decideLandlockOnly()
-	case LevelSeatbelt:
-		pl.decideSeatbelt()
-	}
-	if err := errors.Join(pl.errs...); err != nil {
-		return nil, &Error{Op: "compile", Err: err}
-	}
-	pl.plan.config = pl.config
-	return pl.plan, nil
-}
 
 // planner makes a Plan from a Spec and a Host.
 type planner struct {
@@ -175,3 +139,15 @@ func mergeEnv(env, more []string) []string {
 	}
 	return out
 }
+
+// hasNamespaces reports whether the sandbox has a view of its own of files and
+// processes.
+func (pl *planner) hasNamespaces() bool { return pl.plan.Level == LevelNamespaces }
+
+// usesProcessGroups reports whether the sandbox has nothing that Linux alone has:
+// it is a private directory, and process groups. On Linux that is so without
+// isolation: what ends the processes of LevelLandlock is safe only where Landlock
+// keeps its signals in.
+func (pl *planner) usesProcessGroups() bool { return usesProcessGroups(pl.plan.Level) }
+
+func usesProcessGroups(l Level) bool { return l == LevelSeatbelt || l == LevelNone }

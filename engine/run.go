@@ -192,3 +192,38 @@ func (r *run) killNow() {
 		_ = r.process.KillTree() // what is left is ending already
 	}
 }
+
+// admit counts a run in.
+func (s *Sandbox) admit(r *run) error {
+	if !s.engine.starting.Begin() {
+		return ErrClosed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[r] = struct{}{}
+	return nil
+}
+
+// watchCPU ends the run when it and all that descends from it have used more than
+// Limits.CPUTime, and the second that the kernel gives on top. It looks when that
+// could at the earliest be so, with all CPUs at work.
+func (r *run) watchCPU() {
+	limit := r.sandbox.plan.limits.CPUTime
+	if limit == UnlimitedTime {
+		return
+	}
+	limit += time.Second
+	cpus := time.Duration(max(r.sandbox.engine.host.CPUs, 1))
+	next := func(left time.Duration) time.Duration { return max(left/cpus, 10*time.Millisecond) }
+	go box.Poll(r.over, nil, next(limit), func() time.Duration {
+		left := limit
+		if p := r.running(); p != nil {
+			left -= p.Used().CPU
+		}
+		if left <= 0 {
+			r.kill(OutcomeCPU)
+			return 0
+		}
+		return next(left)
+	})
+}

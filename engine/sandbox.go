@@ -106,22 +106,6 @@ func (s *Sandbox) reap() {
 	close(s.done)
 }
 
-// admit counts a run in. With the first one, limits begin to be watched.
-func (s *Sandbox) admit(r *run) error {
-	if !s.engine.starting.Begin() {
-		return ErrClosed
-	}
-	s.mu.Lock()
-	first := !s.watched
-	s.watched = true
-	s.running[r] = struct{}{}
-	s.mu.Unlock()
-	if first {
-		s.watch()
-	}
-	return nil
-}
-
 // dismiss counts it out.
 func (s *Sandbox) dismiss(r *run) {
 	s.mu.Lock()
@@ -136,4 +120,10 @@ func (s *Sandbox) newTextDir() string {
 		return ""
 	}
 	return filepath.Join(s.textDir, fmt.Sprintf("run-%d", s.runs.Add(1)))
+}
+
+func (e *Engine) forget(s *Sandbox) {
+	e.mu.Lock()
+	delete(e.boxes, s)
+	e.mu.Unlock()
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -188,4 +189,17 @@ const (
 // Protections lists what Spec.Degrade may hold.
 func Protections() []Protection {
 	return []Protection{ProtectMemory, ProtectCPUs, ProtectIO, ProtectSeccomp, ProtectNamespaces}
+}
+
+// clone copies what a caller could change under the plan.
+func (s Spec) clone() Spec {
+	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
+	s.FS.AllowWrite, s.Limits.IO = slices.Clone(s.FS.AllowWrite), slices.Clone(s.Limits.IO)
+	s.Require = slices.Clone(s.Require)
+	s.Seatbelt.Hidden = slices.Clone(s.Seatbelt.Hidden)
+	if s.User != nil {
+		u := *s.User
+		s.User = &u
+	}
+	return s
 }

@@ -18,6 +18,7 @@ import (
 type streams struct {
 	theirs []*os.File // ends for the command, closed once it has them
 	ours   []*os.File // our ends of pipes
+	far    []*os.File // what StdinPipe and its like put into Cmd: the command's, or with a terminal our own, to copy
 	copies []func()   // run by start
 	master *os.File   // of its terminal, among ours
 
@@ -45,6 +46,7 @@ func (s *streams) open(c *Cmd) ([]*os.File, error) {
 	if c.TTY != nil {
 		return s.terminal(c, out)
 	}
+	s.theirs, s.far = append(s.theirs, s.far...), nil
 	if err == nil {
 		s.stderr = kept()
 		err = s.stderr
@@ -141,6 +143,7 @@ func (s *streams) read(from *os.File, w io.Writer) {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				handoff.Drain(w, from)
 			}
+			s.closeFar(w)
 		}()
 	})
 }
@@ -186,7 +189,10 @@ func (s *streams) terminal(c *Cmd, out io.Writer) ([]*os.File, error) {
 	s.theirs, s.ours = append(s.theirs, slave), append(s.ours, master)
 	if c.Stdin != nil {
 		s.copies = append(s.copies, func() {
-			go func() { _, _ = io.Copy(master, c.Stdin) }() // ends with either side
+			go func() {
+				_, _ = io.Copy(master, c.Stdin) // ends with either side
+				s.closeFar(c.Stdin)
+			}()
 		})
 	}
 	s.read(master, out)
@@ -209,8 +215,18 @@ func (s *streams) closeTheirs() {
 	s.theirs = nil
 }
 
+// closeFar closes the far end of a pipe, if it is one, when nothing more is copied.
+func (s *streams) closeFar(end any) {
+	for _, f := range s.far {
+		if end == f {
+			_ = f.Close() // a pipe's end: nothing to lose
+		}
+	}
+}
+
 // abort gives up on a command that did not start.
 func (s *streams) abort() {
+	s.theirs = append(s.theirs, s.far...)
 	s.closeTheirs()
 	s.closeOurs()
 }

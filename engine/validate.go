@@ -3,10 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 )
 
@@ -104,56 +104,50 @@ func (m Mount) check(field string) error {
 	return errors.Join(errs...)
 }
 
-// hostPath refuses what is not a path, and "/": a sandbox that sees the whole host
-// protects nothing.
-func hostPath(field, p string) error {
-	switch {
-	case strings.ContainsRune(p, 0):
-		return invalidField(field, quoted(p), "contains a NUL byte")
-	case !filepath.IsAbs(p):
-		return invalidField(field, quoted(p), "not an absolute path")
-	case filepath.Clean(p) == "/":
-		return invalidField(field, quoted(p), "the whole host cannot be given to a sandbox")
-	}
-	return nil
-}
-
-// target refuses mount points whose place the engine itself depends on.
-func target(field, p string) error {
-	clean := filepath.Clean(p)
-	switch {
-	case strings.ContainsRune(p, 0) || !filepath.IsAbs(p):
-		return invalidField(field, quoted(p), "the target is not an absolute path")
-	case clean == "/":
-		return invalidField(field, quoted(p), "the root is set with Root")
-	case clean == "/proc" || strings.HasPrefix(clean, "/proc/") || clean == "/dev" || clean == "/dev/pts" || clean == "/dev/null":
-		return invalidField(field, quoted(p), "belongs to the sandbox")
-	}
-	return nil
-}
-
 func checkEnv(s Spec) []error { return []error{validEnv("env", s.Env)} }
-
-// validEnv refuses what sets no variable. list is the field of the Spec that it is; "" if
-// it is no part of one.
-func validEnv(list string, env []string) error {
-	const problem = "want NAME=value without NUL bytes"
-	for i, kv := range env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" || strings.ContainsRune(kv, 0) {
-			if list == "" {
-				return invalid("environment %q: %s", kv, problem)
-			}
-			return invalidField(at(list, i), quoted(kv), problem)
-		}
-	}
-	return nil
-}
 
 func checkDegrade(s Spec) (errs []error) {
 	for i, p := range s.Degrade {
 		if !slices.Contains(Protections(), p) {
 			errs = append(errs, invalidField(at("degrade", i), quoted(p), "not one of %s", list(Protections())))
 		}
+	}
+	return errs
+}
+
+func checkLimits(s Spec) (errs []error) {
+	l := s.Limits
+	refuse := func(name LimitName, format string, args ...any) {
+		errs = append(errs, invalidField(limitPath(name), "", format, args...))
+	}
+	for _, f := range limitFields {
+		if f.at(&l).get < 0 {
+			refuse(f.name, "negative; 0 is the default, and unlimited is a value of its own")
+		}
+	}
+	switch {
+	case !(l.CPUs >= 0):
+		refuse(LimitCPUs, "%v; want a number of CPUs, or 0 for all", l.CPUs)
+	case l.CPUs > 0 && l.CPUs < cgroup.MinCPUs:
+		refuse(LimitCPUs, "%v; at least %v", l.CPUs, cgroup.MinCPUs)
+	}
+	if l.CPUWeight > 10000 && l.CPUWeight != UnlimitedCount {
+		refuse(LimitCPUWeight, "%d; from 1 to 10000, and 100 is the default of every process", l.CPUWeight)
+	}
+	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
+		refuse(LimitCPUSet, "%q; want CPUs as 0-2,5", l.CPUSet)
+	}
+	if l.Files > 0 && l.Files < 4 {
+		refuse(LimitFiles, "%d is too few to start a program; at least 4", l.Files)
+	}
+	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
+		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)
+	}
+	for i, io := range l.IO {
+		if min(io.ReadBPS, io.WriteBPS) < 0 || min(io.ReadIOPS, io.WriteIOPS) < 0 {
+			errs = append(errs, invalidField(at("limits.io", i), "", "%s: negative; 0 is no limit", io.Device))
+		}
+		errs = append(errs, hostPath(at("limits.io", i)+".device", io.Device))
 	}
 	return errs
 }

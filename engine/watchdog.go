@@ -11,8 +11,15 @@ import (
 // This file is what the engine does while commands run, for the limits that the
 // kernel does not see to alone.
 
-// watch begins to look after the sandbox's limits.
+// watch begins to look after the sandbox's limits, with the first command.
 func (s *Sandbox) watch() {
+	s.mu.Lock()
+	first := !s.watched
+	s.watched = true
+	s.mu.Unlock()
+	if !first {
+		return
+	}
 	if dir := s.plan.budget; dir != "" {
 		go s.watchWorkspace(dir, workspace.DiskUse(dir))
 	}
@@ -79,28 +86,4 @@ func (s *Sandbox) watchWorkspace(dir string, base int64) {
 // overBudget says what was seen.
 func (s *Sandbox) overBudget() string {
 	return fmt.Sprintf("the watchdog saw %s more in it than before", Bytes(s.added.Load()))
-}
-
-// watchCPU ends the run when it and all that descends from it have used more than
-// Limits.CPUTime, and the second that the kernel gives on top. It looks when that
-// could at the earliest be so, with all CPUs at work.
-func (r *run) watchCPU() {
-	limit := r.sandbox.plan.limits.CPUTime
-	if limit == UnlimitedTime {
-		return
-	}
-	limit += time.Second
-	cpus := time.Duration(max(r.sandbox.engine.host.CPUs, 1))
-	next := func(left time.Duration) time.Duration { return max(left/cpus, 10*time.Millisecond) }
-	go box.Poll(r.over, nil, next(limit), func() time.Duration {
-		left := limit
-		if p := r.running(); p != nil {
-			left -= p.Used().CPU
-		}
-		if left <= 0 {
-			r.kill(OutcomeCPU)
-			return 0
-		}
-		return next(left)
-	})
 }

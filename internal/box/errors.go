@@ -28,7 +28,9 @@ func (e *ExecError) Error() string { return fmt.Sprintf("exec %q: %v", e.Name, e
 func (e *ExecError) Unwrap() error { return e.Err }
 
 // InvalidError is an ErrInvalid with a message.
-type InvalidError struct{ Problem string }
+type InvalidError struct {
+	Problem string // "not a directory"; it may say what to do as well
+}
 
 func (e *InvalidError) Error() string { return ErrInvalid.Error() + ": " + e.Problem }
 

@@ -156,7 +156,9 @@ func (a *audit) answer(n notification) response {
 	errno := act.Errno
 	if act.Kind != seccomp.Errno {
 		errno = syscall.ENOSYS
-		_ = unix.Kill(int(n.pid), unix.SIGSYS) // it may have ended
+		if n.pid > 0 { // 0, of a process that this one cannot see, would be our own group
+			_ = unix.Kill(int(n.pid), unix.SIGSYS) // it may have ended
+		}
 	}
 	return response{id: n.id, errno: -int32(errno)}
 }

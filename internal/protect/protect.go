@@ -194,7 +194,7 @@ func Relative(workspace, entry string) string {
 type EntryError struct {
 	Index   int    // in the list
 	Entry   string // may be empty
-	Problem string
+	Problem string // why it opens nothing
 }
 
 func (e *EntryError) Error() string {

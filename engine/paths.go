@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// hostPath refuses what is not a path, and "/": a sandbox that sees the whole host
+// protects nothing.
+func hostPath(field, p string) error {
+	switch {
+	case strings.ContainsRune(p, 0):
+		return invalidField(field, quoted(p), "contains a NUL byte")
+	case !filepath.IsAbs(p):
+		return invalidField(field, quoted(p), "not an absolute path")
+	case filepath.Clean(p) == "/":
+		return invalidField(field, quoted(p), "the whole host cannot be given to a sandbox")
+	}
+	return nil
+}
+
+// target refuses mount points whose place the engine itself depends on.
+func target(field, p string) error {
+	clean := filepath.Clean(p)
+	switch {
+	case strings.ContainsRune(p, 0) || !filepath.IsAbs(p):
+		return invalidField(field, quoted(p), "the target is not an absolute path")
+	case clean == "/":
+		return invalidField(field, quoted(p), "the root is set with Root")
+	case clean == "/proc" || strings.HasPrefix(clean, "/proc/") || clean == "/dev" || clean == "/dev/pts" || clean == "/dev/null":
+		return invalidField(field, quoted(p), "belongs to the sandbox")
+	}
+	return nil
+}
+
+// validEnv refuses what sets no variable. list is the field of the Spec that it is; "" if
+// it is no part of one.
+func validEnv(list string, env []string) error {
+	const problem = "want NAME=value without NUL bytes"
+	for i, kv := range env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" || strings.ContainsRune(kv, 0) {
+			if list == "" {
+				return invalid("environment %q: %s", kv, problem)
+			}
+			return invalidField(at(list, i), quoted(kv), problem)
+		}
+	}
+	return nil
+}
