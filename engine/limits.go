@@ -164,7 +164,7 @@ type limitField struct {
 type number struct {
 	get  int64
 	set  func(int64)
-	json any // the pointer to it, as jsonMembers takes it
+	json any // the pointer to it, for jsonMember.at
 }
 
 func field[T time.Duration | Bytes | int](at func(*Limits) *T) func(*Limits) number {

@@ -74,12 +74,16 @@ func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
 		pl.fail(err)
 		nodes = append(nodes, at...)
 	}
-	seen := make(map[string]bool)
+	seen := make(map[string]int)
 	for i, n := range nodes {
-		if seen[n.Path] && n.Path != "" { // the workspace comes after all mounts
-			pl.fail(invalidField(at("fs.mounts", min(i, len(pl.spec.FS.Mounts)-1)), n.Path, "given twice"))
+		first, twice := seen[n.Path]
+		if twice && n.Path != "" {
+			if i >= len(pl.spec.FS.Mounts) { // the workspace
+				i = first
+			}
+			pl.fail(invalidField(at("fs.mounts", i), n.Path, "given twice"))
 		}
-		seen[n.Path] = true
+		seen[n.Path] = i
 	}
 	return nodes, len(pl.errs) == failed
 }
