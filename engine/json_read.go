@@ -104,7 +104,7 @@ func (r *jsonReader) object(path string, token json.Token, o jsonObject) error {
 		case !ok:
 			return r.refuse(within(path, key), "", "unknown field: use %s", keysOf(members))
 		case seen[key]:
-			return r.refuse(within(path, key), "", "given twice")
+			return r.refuse(within(path, key), "", "listed twice")
 		}
 		seen[key] = true
 		if err := r.value(within(path, key), m.at); err != nil {

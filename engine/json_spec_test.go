@@ -168,7 +168,7 @@ func TestParseSpecRefuses(t *testing.T) {
 			"line 1: FS: unknown field: use name, hostname, user, fs, env, limits, " +
 				"seccomp, seatbelt, keep, degrade, allow_no_isolation, require"},
 		"twice": {"{\"keep\": true,\n\"keep\": false}",
-			"line 2: keep: given twice"},
+			"line 2: keep: listed twice"},
 		"half a user": {`{"user": {"uid": 1}}`,
 			"line 1: user.gid: missing"},
 		"text": {`{"name": 1}`,

@@ -56,7 +56,9 @@ type Limits struct {
 	ToolCalls       int           // calls of tools by a command; default 1000
 	ToolCallsAtOnce int           // served at the same time; others wait; default 32
 	ToolTime        time.Duration // of a call; default none, since Wall covers it
-	Frame           Bytes         // of a message to or from a guest, and so of a tool's arguments or value; 4 KiB to 1 GiB; default 8 MiB
+	// Frame is of a message to or from a guest, and so of a tool's arguments or value:
+	// 4 KiB to 1 GiB; default 8 MiB.
+	Frame Bytes
 }
 
 // IOLimit bounds what a sandbox reads from and writes to a block device of the
@@ -105,11 +107,13 @@ type EnforcerKind string
 
 // The enforcers.
 const (
-	ByCgroup   EnforcerKind = "cgroup"   // the kernel, for the whole sandbox
-	ByRlimit   EnforcerKind = "rlimit"   // the kernel, for each process
-	ByTmpfs    EnforcerKind = "tmpfs"    // the kernel, for a private file system
-	ByEngine   EnforcerKind = "engine"   // this process, with a clock or by counting
-	ByWatchdog EnforcerKind = "watchdog" // this process, which looks from time to time: what it ends may have had more for some milliseconds
+	ByCgroup EnforcerKind = "cgroup" // the kernel, for the whole sandbox
+	ByRlimit EnforcerKind = "rlimit" // the kernel, for each process
+	ByTmpfs  EnforcerKind = "tmpfs"  // the kernel, for a private file system
+	ByEngine EnforcerKind = "engine" // this process, with a clock or by counting
+	// ByWatchdog is this process, which looks from time to time: what it ends may have
+	// had more for some milliseconds.
+	ByWatchdog EnforcerKind = "watchdog"
 )
 
 // EnforcerKinds lists the enforcers.

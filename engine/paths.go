@@ -2,6 +2,7 @@ package engine
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,9 +27,9 @@ func target(field, p string) error {
 	case strings.ContainsRune(p, 0) || !filepath.IsAbs(p):
 		return invalidField(field, quoted(p), "the target is not an absolute path")
 	case clean == "/":
-		return invalidField(field, quoted(p), "the root is set with Root")
-	case clean == "/proc" || strings.HasPrefix(clean, "/proc/") || clean == "/dev" || clean == "/dev/pts" || clean == "/dev/null":
-		return invalidField(field, quoted(p), "belongs to the sandbox")
+		return invalidField(field, quoted(p), "use Root to replace the root")
+	case strings.HasPrefix(clean+"/", "/proc/"), slices.Contains([]string{"/dev", "/dev/pts", "/dev/null"}, clean):
+		return invalidField(field, quoted(p), "is reserved for the sandbox")
 	}
 	return nil
 }

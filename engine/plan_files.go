@@ -81,7 +81,7 @@ func (pl *planner) binds() (nodes []rootfs.Node, ok bool) {
 			if i >= len(pl.spec.FS.Mounts) { // the workspace
 				i = first
 			}
-			pl.fail(invalidField(at("fs.mounts", i), n.Path, "given twice"))
+			pl.fail(invalidField(at("fs.mounts", i), n.Path, "listed twice"))
 		}
 		seen[n.Path] = i
 	}
@@ -123,7 +123,7 @@ func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 		}
 		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
 			if rootfs.Within(dir, at) {
-				return nil, invalidField("fs.workspace", ws, "%s is the system's", dir)
+				return nil, invalidField("fs.workspace", ws, "%s is a system directory", dir)
 			}
 		}
 		nodes = append(nodes, rootfs.Node{Path: at, Kind: rootfs.Bind, Source: src})
@@ -164,7 +164,9 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 		pl.config.Placeholders, pl.config.Protected = d.Dirs, d.Any
 		return d.Nodes, len(errs) == 0
 	}
-	pl.config.Overlay = &box.Overlay{Workspace: *pl.workspace, OnDisk: pl.spec.FS.Upper != "", Slack: int64(pl.limits.Workspace)}
+	pl.config.Overlay = &box.Overlay{
+		Workspace: *pl.workspace, OnDisk: pl.spec.FS.Upper != "", Slack: int64(pl.limits.Workspace),
+	}
 	pl.config.Overlay.Rules, nodes = d.Rules()
 	return nodes, len(errs) == 0
 }

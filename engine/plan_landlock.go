@@ -53,5 +53,6 @@ func (pl *planner) decideLandlockOnly() {
 // the sandbox's own would have generated, and what Debian's Python starts with.
 var hostEtc = []string{
 	"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf",
-	"/etc/python3.8", "/etc/python3.9", "/etc/python3.10", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/python3.14",
+	"/etc/python3.8", "/etc/python3.9", "/etc/python3.10", "/etc/python3.11",
+	"/etc/python3.12", "/etc/python3.13", "/etc/python3.14",
 }

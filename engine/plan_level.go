@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,14 +38,14 @@ func (pl *planner) decideLevel() {
 	why, err := decide()
 	pl.fail(err)
 	if s := pl.spec.Seatbelt; pl.host.OS != "darwin" && (s.ReadAll || s.Hidden != nil) {
-		pl.fail(&UnsupportedError{Feature: "to read all, or to hide paths, on " + pl.host.OS,
+		pl.fail(&UnsupportedError{Feature: "ReadAll and Hidden on " + pl.host.OS,
 			Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted", Field: "seatbelt"})
 	}
 	switch pl.plan.Level {
 	case LevelNamespaces:
 		return
 	case LevelNone:
-		pl.drop(ProtectIsolation, "there is none, since "+why+": what runs can do all that this user can, on the whole machine")
+		pl.drop(ProtectIsolation, "none: "+why+": what runs can do all that this user can, on the whole machine")
 	default:
 		pl.dropViews(why)
 	}
@@ -54,12 +55,10 @@ func (pl *planner) decideLevel() {
 // isShort tells a shortage, which a guest can cause, from what a machine does not
 // have: only for the latter is a level given up.
 func isShort(err error) bool {
-	for _, short := range []error{box.ErrShort, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EINTR} {
-		if errors.Is(err, short) {
-			return true
-		}
+	shortages := []error{
+		box.ErrShort, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EINTR,
 	}
-	return false
+	return slices.ContainsFunc(shortages, func(short error) bool { return errors.Is(err, short) })
 }
 
 // linuxLevel decides between those of Linux, and says why it is not the best.
@@ -120,9 +119,10 @@ func (pl *planner) dropViews(why string) {
 	if pl.plan.Level == LevelLandlock {
 		drop(ProtectNamespaces,
 			why+"; instead:",
-			"files: Landlock lets it see the host's system directories, accounts and /proc; /tmp, /dev/shm and mounts elsewhere than at their own path are not there",
-			"processes: those of the host can be seen, but neither signalled nor traced",
-			"network: no sockets but connected pairs, not even on loopback",
+			"files: Landlock lets it see the host's system directories, accounts and /proc; "+
+				"/tmp, /dev/shm and mounts at other paths are missing",
+			"processes: the host's are visible but cannot be signalled or traced",
+			"network: no sockets except connected pairs, not even on loopback",
 			"ipc: System V and POSIX queues, semaphores and shared memory are refused",
 			"limits: pids, tmp and tmpfiles are not limited",
 			"protected paths: what the host's tools execute in a workspace can be changed")
@@ -131,13 +131,14 @@ func (pl *planner) dropViews(why string) {
 	drop(ProtectNamespaces,
 		"macOS has no namespaces; a Seatbelt profile instead:",
 		"files: those of the system and what is bound are seen at their own paths; /tmp is refused, TMPDIR is private",
-		"processes: those of the host can be neither signalled nor looked into; one that leaves its process group in a moment can outlive its sandbox",
+		"processes: those of the host can be neither signalled nor looked into; "+
+			"one that leaves its process group in a moment can outlive its sandbox",
 		"network: none, not even on loopback",
 		"ipc: semaphores /mp-* and shared memory /psm_* are every program's, as Python needs them",
 		"limits: tmp and tmpfiles are not limited, and of processes the threads are not counted")
 	drop(ProtectSeccomp, "macOS has no filters of system calls")
 	if pl.spec.Seccomp.NoExec {
-		drop(ProtectSeccomp, "no exec: /bin/bash and /usr/bin/env can be executed, too, as they start the program")
+		drop(ProtectSeccomp, "no exec: /bin/bash and /usr/bin/env can be executed as well: they start the program")
 	}
 }
 

@@ -49,7 +49,8 @@ func (pl *planner) decideLimits() {
 	}
 	for _, c := range pl.config.Cgroup.Controllers() {
 		if c != "memory" && c != "pids" && pl.host.Cgroup.Managed() {
-			pl.note("systemd manages %s, and turns the controller %s off there when none of its own units needs it any more: --systemd-scope",
+			pl.note("systemd manages %s, and turns the controller %s off there "+
+				"when none of its own units needs it any more: --systemd-scope",
 				pl.host.Cgroup.Dir, c)
 		}
 	}
@@ -132,7 +133,7 @@ func (pl *planner) giveUp(row limitRow) bool {
 	if row.controller == "" {
 		why := fmt.Sprintf("nothing limits %s on %s with isolation %s", row.name, pl.host.OS, pl.plan.Level)
 		if row.asked && !pl.accepts(row.lost) {
-			pl.fail(unsupported("%s: leave the limit out, or accept to run without it (degrade %s)", why, row.lost))
+			pl.fail(unsupported("%s: leave the limit out, or accept running without it (degrade %s)", why, row.lost))
 			return false
 		}
 		pl.drop(row.lost, why)
@@ -140,11 +141,11 @@ func (pl *planner) giveUp(row limitRow) bool {
 	}
 	why, remedy := pl.noCgroup(row.controller)
 	if !pl.accepts(row.lost) {
-		pl.fail(unsupported("it takes a cgroup: %s; %sleave the limit out, or accept to run without it (degrade %s)",
+		pl.fail(unsupported("it needs a cgroup: %s; %sleave the limit out, or accept running without it (degrade %s)",
 			why, remedy, row.lost))
 		return false
 	}
-	pl.drop(row.lost, fmt.Sprintf("limiting %s takes a cgroup: %s", row.name, why))
+	pl.drop(row.lost, fmt.Sprintf("limiting %s needs a cgroup: %s", row.name, why))
 	return true
 }
 
@@ -158,7 +159,9 @@ func (pl *planner) byGroup(controller, file string, set func(*cgroup.Settings)) 
 }
 
 // groupOnly is a limit that only a cgroup enforces, if the Spec asks for it.
-func (pl *planner) groupOnly(name LimitName, file, value string, asked bool, lost Protection, set func(*cgroup.Settings)) limitRow {
+func (pl *planner) groupOnly(
+	name LimitName, file, value string, asked bool, lost Protection, set func(*cgroup.Settings),
+) limitRow {
 	if !asked || value == unlimited {
 		return limitRow{}
 	}
@@ -169,7 +172,8 @@ func (pl *planner) groupOnly(name LimitName, file, value string, asked bool, los
 
 func (pl *planner) memory() limitRow {
 	l := pl.limits
-	return limitRow{name: LimitMemory, value: text(l.Memory), asked: pl.spec.Limits.Memory != 0, lost: ProtectMemory, by: []enforcement{
+	asked := pl.spec.Limits.Memory != 0
+	return limitRow{name: LimitMemory, value: text(l.Memory), asked: asked, lost: ProtectMemory, by: []enforcement{
 		pl.byGroup("memory", "memory.max", func(s *cgroup.Settings) { s.Memory = int64(l.Memory) }),
 		// No RLIMIT_DATA besides: what that refuses leaves no trace by which a
 		// guest that goes on without could be told from one that met no limit.
@@ -223,7 +227,8 @@ func (pl *planner) rlimits() []limitRow {
 	}
 	switch {
 	case pl.host.OS == "linux":
-		rows = append(rows, pl.rlimit(LimitAddressSpace, "as", uint64(l.AddressSpace), text(l.AddressSpace), asked.AddressSpace != 0))
+		rows = append(rows,
+			pl.rlimit(LimitAddressSpace, "as", uint64(l.AddressSpace), text(l.AddressSpace), asked.AddressSpace != 0))
 	case l.AddressSpace != UnlimitedBytes: // macOS takes RLIMIT_AS, and does not keep to it
 		rows = append(rows, limitRow{name: LimitAddressSpace, value: text(l.AddressSpace), asked: true, lost: ProtectMemory})
 	}
@@ -245,7 +250,7 @@ func (pl *planner) rlimit(name LimitName, rlim string, value uint64, text string
 	hard, known := pl.host.HardLimits[rlim]
 	if known && value > hard {
 		if asked && value != box.Unlimited {
-			pl.fail(invalidField(limitPath(name), "", "%s is above this process's own hard limit of %d", text, hard))
+			pl.fail(invalidField(limitPath(name), "", "%s exceeds this process's hard limit of %d", text, hard))
 		}
 		value, text = hard, fmt.Sprint(hard)
 	}

@@ -64,7 +64,9 @@ func (pl *planner) decideOverlay() {
 	if !pl.overlaid() || pl.workspace == nil || !pl.hasNamespaces() {
 		return
 	}
-	i := slices.IndexFunc(table, func(n rootfs.Node) bool { return n.Path == pl.workspace.Path && n.Kind == rootfs.Overlay })
+	i := slices.IndexFunc(table, func(n rootfs.Node) bool {
+		return n.Path == pl.workspace.Path && n.Kind == rootfs.Overlay
+	})
 	if i < 0 {
 		return // what is wrong has been said
 	}
@@ -72,8 +74,9 @@ func (pl *planner) decideOverlay() {
 	if pl.spec.FS.Upper == "" {
 		if !box.KernelAtLeast(pl.host.Kernel, "6.6") {
 			pl.fail(&UnsupportedError{Feature: "an overlay in memory over the workspace", Since: "6.6",
-				Field:  "fs.workspace_mode",
-				Remedy: "an older tmpfs cannot remember that a directory was removed and made again: give it an upper directory on disk"})
+				Field: "fs.workspace_mode",
+				Remedy: "an older tmpfs cannot remember that a directory was removed and made again: " +
+					"give it an upper directory on disk"})
 			return
 		}
 		limit.Value, limit.Enforcers = text(pl.limits.Workspace), []Enforcer{{Kind: ByTmpfs}}

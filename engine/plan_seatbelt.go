@@ -75,7 +75,8 @@ func addTable(c *seatbelt.Config, t rootfs.Table) error {
 		case n.ReadOnly:
 			c.Read = append(c.Read, at)
 		case slices.ContainsFunc(c.Keep, func(k string) bool { return rootfs.Within(k, n.Path) }):
-			return &UnsupportedError{Feature: "a writable mount (" + n.Path + ") in a read-only part of another without namespaces"}
+			return &UnsupportedError{
+				Feature: "a writable mount (" + n.Path + ") in a read-only part of another without namespaces"}
 		case writable:
 			c.Pin = append(c.Pin, n.Path)
 		default:

@@ -54,7 +54,7 @@ func checkSeccomp(s Spec) (errs []error) {
 	}
 	if c.Profile == SeccompOff && (c.NoExec || c.Audit) {
 		errs = append(errs, invalidField("seccomp.profile", SeccompOff,
-			"without a filter, calls cannot be audited and programs cannot be kept from being executed"))
+			"NoExec and Audit need a filter"))
 	}
 	return errs
 }
@@ -72,7 +72,7 @@ func (pl *planner) decideSeccomp() {
 			return
 		}
 		pl.fail(&UnsupportedError{Feature: "seccomp filters", Since: "4.14",
-			Remedy: "the kernel needs CONFIG_SECCOMP_FILTER; or accept to run without (degrade seccomp)"})
+			Remedy: "the kernel needs CONFIG_SECCOMP_FILTER; or accept running without them (degrade seccomp)"})
 		return
 	}
 	err := pl.filter()

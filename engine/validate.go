@@ -132,13 +132,13 @@ func checkLimits(s Spec) (errs []error) {
 		refuse(LimitCPUs, "%v; at least %v", l.CPUs, cgroup.MinCPUs)
 	}
 	if l.CPUWeight > 10000 && l.CPUWeight != UnlimitedCount {
-		refuse(LimitCPUWeight, "%d; from 1 to 10000, and 100 is the default of every process", l.CPUWeight)
+		refuse(LimitCPUWeight, "%d; must be from 1 to 10000; the default is 100", l.CPUWeight)
 	}
 	if strings.Trim(l.CPUSet, "0123456789,-") != "" {
-		refuse(LimitCPUSet, "%q; want CPUs as 0-2,5", l.CPUSet)
+		refuse(LimitCPUSet, "%q; must list CPUs, such as 0-2,5", l.CPUSet)
 	}
 	if l.Files > 0 && l.Files < 4 {
-		refuse(LimitFiles, "%d is too few to start a program; at least 4", l.Files)
+		refuse(LimitFiles, "%d is too few to start a program: use at least 4", l.Files)
 	}
 	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
 		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)

@@ -12,6 +12,9 @@ var (
 	ErrClosed  = errors.New("closed")
 )
 
+// ErrNotFile is what Host.Lookup finds if it is neither a file nor a directory.
+var ErrNotFile = errors.New("neither a file nor a directory")
+
 // ErrShort is matched by the error of a probe that failed because the machine has
 // run out of something that it does have.
 var ErrShort = errors.New("short of resources")

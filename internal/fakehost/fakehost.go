@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package fakehost is a small host for tests of guests. It answers in exactly the
 // form that internal/wire does, records every request, and lets a test close the
 // connection or send messages that a real host never would.

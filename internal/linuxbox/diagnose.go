@@ -25,13 +25,14 @@ func (m *Machine) Diagnose() []box.Finding {
 		out = append(out, box.Finding{What: what, OK: ok, Detail: detail, Remedy: remedy})
 	}
 	h := m.host
-	add("kernel", box.KernelAtLeast(h.Kernel, firstKernel), h.Kernel+" "+h.Arch, "the first that works is "+firstKernel)
+	add("kernel", box.KernelAtLeast(h.Kernel, firstKernel), h.Kernel+" "+h.Arch,
+		"Linux "+firstKernel+" or later is required")
 	account := fmt.Sprintf("uid %d: guests run as this user", h.UID)
 	if h.Become {
 		account = "root: guests run as the owner of their workspace, or as nobody"
 	}
 	add("account", h.UID != 0 || h.Become || h.Contained, account,
-		"give this root CAP_SETUID, CAP_SETGID and CAP_SETPCAP, or be an ordinary user")
+		"give root CAP_SETUID, CAP_SETGID and CAP_SETPCAP, or run as an ordinary user")
 	if v := sysctl("user/max_user_namespaces"); v != "" {
 		add("user.max_user_namespaces", v != "0", v, "sysctl user.max_user_namespaces=10000")
 	}
@@ -46,7 +47,7 @@ func (m *Machine) Diagnose() []box.Finding {
 	switch lacks := ns.LandlockLacks(h.Landlock); {
 	case h.Landlock == 0:
 		add("Landlock", true,
-			"none: sandboxes do without a second wall; kernels from 5.13 on have it, where lsm= lists it", "")
+			"none: sandboxes lack the second wall; Linux 5.13 and later have it if lsm= lists it", "")
 	case len(lacks) > 0:
 		add("Landlock", true, fmt.Sprintf("version %d; lacks %s", h.Landlock, strings.Join(lacks, ", ")), "")
 	default:
@@ -55,7 +56,7 @@ func (m *Machine) Diagnose() []box.Finding {
 	if h.Landlock >= ns.FirstScope {
 		add("without namespaces", true, "possible: --degrade namespaces", "")
 	} else {
-		add("without namespaces", true, "not possible: takes Landlock from Linux 6.12", "")
+		add("without namespaces", true, "not possible: needs the Landlock of Linux 6.12", "")
 	}
 	add("cgroup", true, cgroupDetail(h), "")
 	if v := sysctl("vm/memfd_noexec"); v != "" {
@@ -65,34 +66,43 @@ func (m *Machine) Diagnose() []box.Finding {
 	for line := range strings.Lines(string(status)) {
 		if mode, ok := strings.CutPrefix(line, "Seccomp:\t"); ok && strings.TrimSpace(mode) != "0" {
 			add("outer seccomp filter", true,
-				"this process runs under one; if the sandbox below cannot start, it may refuse clone3, unshare or mount", "")
+				"present; if the sandbox below cannot start, the filter may refuse clone3, unshare or mount", "")
 		}
 	}
 	return out
 }
 
-// cgroupDetail says who enforces limits here, and what would have the kernel do it.
+// cgroupDetail says who enforces limits here, and how to have the kernel do it.
 func cgroupDetail(h box.Host) string {
 	c := h.Cgroup
-	var without []string
-	for _, l := range []struct{ controller, by string }{
-		{"memory", "memory by a watchdog"}, {"pids", "processes by RLIMIT_NPROC"}, {"cpu", "CPUs by nothing"},
-		{"cpuset", "the set of CPUs by nothing"}, {"io", "I/O by nothing"},
-	} {
-		if !c.Has(l.controller) {
-			without = append(without, l.by)
-		}
-	}
-	detail := "none, as " + c.Reason
+	detail := "unavailable: " + c.Reason
 	if c.Dir != "" {
 		detail = "in " + c.Dir + ": " + strings.Join(c.Controllers, " ")
 	}
-	if len(without) == 0 {
+	var instead, unlimited []string
+	for _, l := range []struct {
+		controller, limits, by string
+	}{
+		{"memory", "memory", "a watchdog"}, {"pids", "processes", "RLIMIT_NPROC"},
+		{"cpu", "CPUs", ""}, {"cpuset", "CPU sets", ""}, {"io", "I/O", ""},
+	} {
+		switch {
+		case c.Has(l.controller):
+		case l.by != "":
+			instead = append(instead, l.by+" limits "+l.limits)
+		default:
+			unlimited = append(unlimited, l.limits)
+		}
+	}
+	if len(unlimited) > 0 {
+		instead = append(instead, "nothing limits "+strings.Join(unlimited, ", "))
+	}
+	if len(instead) == 0 {
 		return detail
 	}
-	detail += "; limited are " + strings.Join(without, ", ")
+	detail += "; " + strings.Join(instead, ", ")
 	if c.Remedy != "" {
-		detail += "; to have the kernel do it: " + c.Remedy
+		detail += "; to use the kernel's limits: " + c.Remedy
 	}
 	return detail
 }

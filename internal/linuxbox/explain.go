@@ -37,8 +37,8 @@ func (m *Machine) reason(err error) error {
 		return err
 	}
 	if step.What == setup.FindMountPoint && errors.Is(err, unix.ENOENT) {
-		return box.Invalid("mount point %s does not exist, and nothing is made in what is the host's: "+
-			"create it there, mount elsewhere, or use a root directory with an overlay", step.Path)
+		return box.Invalid("mount point %s does not exist, and tegmen creates nothing on the host: "+
+			"create it, mount elsewhere, or use a root directory with an overlay", step.Path)
 	}
 	refused := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	switch {

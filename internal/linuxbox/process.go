@@ -38,7 +38,9 @@ type launched struct {
 }
 
 // launch has start start a command for a request, and closes what was made for that.
-func (p *launched) launch(c *box.Config, s *launch.Spawner, r box.Request, start func(setup.Command) error) (err error) {
+func (p *launched) launch(
+	c *box.Config, s *launch.Spawner, r box.Request, start func(setup.Command) error,
+) (err error) {
 	p.name, p.begin = r.Argv[0], time.Now()
 	cmd := setup.Command{
 		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,

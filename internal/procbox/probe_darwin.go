@@ -67,7 +67,7 @@ func lookup(path string) (rootfs.Source, error) {
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFCHR {
-		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: errors.New("neither a file nor a directory")}
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: box.ErrNotFile}
 	}
 	return rootfs.Source{
 		Path:     real,

@@ -259,7 +259,7 @@ func TestCheckAllowWrite(t *testing.T) {
 	}
 	for entry, says := range map[string]string{
 		"": "an empty path", "../x": "not in the workspace", "/x": "not in the workspace",
-		".vscode/x": ".vscode is protected as a whole", "src": "not protected; what is: ",
+		".vscode/x": ".vscode is protected as a whole", "src": "not protected; protected are: ",
 	} {
 		errs := CheckAllowWrite("/w", []string{".git", entry})
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), says) {

@@ -80,8 +80,8 @@ func (w *planner) gitDir(ws *Dir, name string) error {
 	}
 	common := w.line(path.Join(d.Source.Path, "commondir"))
 	if common != "" && common != "." && !w.allowed(".git/commondir") {
-		return fmt.Errorf("protect %s: its commondir sends git elsewhere: "+
-			"remove it, or let it be changed (allow write .git)", d.Source.Path)
+		return fmt.Errorf("protect %s: its commondir redirects git: "+
+			"remove it, or allow changes (allow write .git)", d.Source.Path)
 	}
 	return w.gitDirNames(d)
 }

@@ -70,7 +70,7 @@ var gitNames = []entry{
 	{name: "config.worktree", file: true},        // names commands, with extensions.worktreeConfig
 	{name: "commondir", file: true, data: ".\n"}, // where config and hooks are: here
 	{name: "modules"},                            // the same, of submodules
-	{name: "worktrees", missing: mayBeMade},      // the same, of linked ones; git refuses an existing directory for a new one
+	{name: "worktrees", missing: mayBeMade},      // the same, of linked ones; git makes new ones itself
 }
 
 // repositoryParts make a directory a bare repository, even without a config. A file

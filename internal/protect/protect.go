@@ -125,8 +125,8 @@ func (w *planner) find(at string) (rootfs.Source, error) {
 	case err != nil:
 		return src, err
 	case src.Path != at:
-		return src, fmt.Errorf("protect %s: it is a symbolic link, which cannot be kept from being replaced: "+
-			"make it a file or a directory, or let it be changed (allow write %s)", at, at)
+		return src, fmt.Errorf("protect %s: it is a symbolic link, which cannot be protected: "+
+			"replace it with a file or a directory, or allow changes (allow write %s)", at, at)
 	case isPlaceholder(src):
 		return src, fs.ErrNotExist
 	}
@@ -219,7 +219,7 @@ func CheckAllowWrite(workspace string, entries []string) (errs []error) {
 		case beneath >= 0:
 			refuse("%s is protected as a whole: allow that", names[beneath])
 		default:
-			refuse("not protected; what is: %s", strings.Join(names, " "))
+			refuse("not protected; protected are: %s", strings.Join(names, " "))
 		}
 	}
 	return errs

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package testbox starts engines and sandboxes for tests, at each level of isolation, and finds the processes that
 // they leave. It is for tests only.
 //
