@@ -57,7 +57,10 @@ func testSessionClose(t *testing.T, l testbox.Level) {
 		first, second := make(chan end, 1), make(chan end, 1)
 		go func() { res, err := s.RunCode(t.Context(), engine.Code{Source: source}, tools); first <- end{res, err} }()
 		<-calls
-		go func() { res, err := s.RunCode(t.Context(), engine.Code{Source: source}, tools); second <- end{res, err} }()
+		go func() {
+			res, err := s.RunCode(t.Context(), engine.Code{Source: source}, tools)
+			second <- end{res, err}
+		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		if _, err := s.RunCode(ctx, engine.Code{Source: "1"}, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting for a turn: %v", err)
