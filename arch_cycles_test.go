@@ -16,10 +16,6 @@ type knot struct{ files, why string }
 // knots are those that are left, by package, each with its reason. The list only
 // shrinks: a file that is not in it, or need not be any more, fails the test.
 var knots = map[string]knot{
-	"internal/linuxbox": {
-		"box.go cgroup.go killtree.go machine.go overlay.go placeholders.go process.go start.go template.go usage.go",
-		"a start that fails kills and waits for the box that it has begun",
-	},
 	"internal/wire":    {"call.go link.go reader.go request.go run.go", "a link, its run and their calls refuse and close each other"},
 	"internal/procbox": {"machine.go process.go", "a box ends its processes, which use its tree"},
 	"cgroup":           {"group_linux.go parent_linux.go", "a parent removes its groups in the background"},

@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/handoff"
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/sample"
 	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
@@ -143,4 +145,40 @@ func (b *nsBox) full() (list []box.Full) {
 		return nil // its number may have been another's meanwhile
 	}
 	return list
+}
+
+// sharedMemory is the resident System V shared memory of the sandbox. What is
+// attached to a process has been counted with that already, so that is counted
+// twice; what is not would not be counted at all.
+func (b *nsBox) sharedMemory() (bytes int64) {
+	_ = b.hold(func(initFD int) error {
+		p, flags, info := setup.SharedMemory(initFD)
+		err := b.spawner.Run(p, flags)
+		if err == nil {
+			bytes = int64(info[2]) * int64(os.Getpagesize())
+		}
+		return err // the sandbox has ended, or the host lacks something; the next time is soon
+	})
+	return bytes
+}
+
+func (b *nsBox) firstLook() time.Duration {
+	return sample.Next(sample.Sample{}, limits(b.config.Watch, b.m.host.CPUs))
+}
+
+// look is the watchdog's: what there is now, and when to look again. Of a sandbox
+// that cannot be looked at it says that it has too much.
+func (b *nsBox) look() (box.Look, time.Duration) {
+	w := b.config.Watch
+	if !b.sampled.opened {
+		// Not before: what ends sooner shall not pay for it. A guest cannot change
+		// what pid 1 sees.
+		b.sampled.opened = true
+		b.sampled.add(sample.Open(b.pid, w.OnDisk...))
+	}
+	now, next, err := b.sampled.look(w, b.m.host.CPUs, b.sharedMemory)
+	if err != nil && b.dying() {
+		return box.Look{}, sample.Shortest // no limit was reached: it is being closed
+	}
+	return now, next
 }

@@ -45,31 +45,27 @@ func (t *tag) on(pid int) (bool, error) {
 	return err == nil && st.Dev == t.dev && st.Ino == t.ino, err
 }
 
-// KillTree kills the command and all that descends from it, wherever it has
-// gone. They are stopped first, until no running one is found, so that a fork
-// bomb cannot outrun the kill. Where that cannot be complete, the sandbox ends.
-func (p *nsProcess) KillTree() error {
-	if p.tag == nil {
-		return p.Signal(unix.SIGKILL, false) // it had ended before it could be looked at
-	}
+// kill kills all processes with the tag in a sandbox. They are stopped first, until no
+// running one is found, so that a fork bomb cannot outrun the kill. Where that cannot be
+// complete, the sandbox ends.
+func (t *tag) kill(b *nsBox) {
 	stopped := make(map[int]bool)
 	for range 1000 {
 		fresh := 0
-		for _, pid := range p.tag.processes(p.box) {
+		for _, pid := range t.processes(b) {
 			if !stopped[pid] {
 				stopped[pid] = true
 				fresh++
-				p.tag.signal(pid, unix.SIGSTOP)
+				t.signal(pid, unix.SIGSTOP)
 			}
 		}
 		if fresh == 0 {
 			break
 		}
 	}
-	for _, pid := range p.tag.processes(p.box) {
-		p.tag.signal(pid, unix.SIGKILL)
+	for _, pid := range t.processes(b) {
+		t.signal(pid, unix.SIGKILL)
 	}
-	return nil
 }
 
 // processes lists those that have the tag. One that cannot be looked at might

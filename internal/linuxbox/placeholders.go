@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,26 +20,6 @@ import (
 type placeholders struct {
 	dirs    []*protect.Held
 	janitor *setup.Janitor // removes them if this process is killed
-}
-
-// startProtected makes the placeholders and the sandbox.
-func (m *Machine) startProtected(c *box.Config, begin time.Time) (*box.Started, error) {
-	ph, err := m.makePlaceholders(c)
-	if err != nil {
-		return nil, err
-	}
-	with := *c
-	with.Table = protect.Mount(c.Table, c.Placeholders, ph.source)
-	b, err := m.start(&with, -1, begin)
-	if err != nil {
-		return nil, errors.Join(err, ph.close())
-	}
-	b.placeholders = ph
-	if ph.janitor != nil {
-		ph.janitor.Init.Set(b.pid)
-	}
-	b.timing.Total = time.Since(begin)
-	return &box.Started{Box: b, Timing: b.timing}, nil
 }
 
 func (m *Machine) makePlaceholders(c *box.Config) (ph *placeholders, err error) {

@@ -233,6 +233,15 @@ func (p *nsProcess) Wait() (box.Exit, error) {
 	return e, errors.Join(err, p.pidfd.Close())
 }
 
+// KillTree kills the command and all that descends from it, wherever it has gone.
+func (p *nsProcess) KillTree() error {
+	if p.tag == nil {
+		return p.Signal(unix.SIGKILL, false) // it had ended before it could be looked at
+	}
+	p.tag.kill(p.box)
+	return nil
+}
+
 // Release frees what a kill would need: none can come any more.
 func (p *nsProcess) Release() error {
 	if p.tag == nil {

@@ -13,23 +13,6 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
-// Start makes a sandbox. What must exist before it is made comes first: the layers
-// of an overlay, or placeholders in the workspace.
-func (m *Machine) Start(c *box.Config) (*box.Started, error) {
-	begin := time.Now()
-	switch {
-	case c.Overlay != nil:
-		return m.startOverlaid(c, begin)
-	case len(c.Placeholders) > 0:
-		return m.startProtected(c, begin)
-	}
-	b, err := m.start(c, -1, begin)
-	if err != nil {
-		return nil, err
-	}
-	return &box.Started{Box: b, Timing: b.timing}, nil
-}
-
 // start makes a sandbox and its cgroup, side by side. upperFD is where the sandbox
 // sends the directory of an overlay in memory; see setup.Config.
 func (m *Machine) start(c *box.Config, upperFD int, begin time.Time) (*nsBox, error) {

@@ -3,14 +3,12 @@
 package linuxbox
 
 import (
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/sample"
-	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
 // sampled is what the watchdog has seen of a sandbox without a cgroup: of its
@@ -70,21 +68,6 @@ func (w *sampled) close() {
 
 // sharedEvery is the least time between two looks at System V shared memory.
 const sharedEvery = 20 * time.Millisecond
-
-// sharedMemory is the resident System V shared memory of the sandbox. What is
-// attached to a process has been counted with that already, so that is counted
-// twice; what is not would not be counted at all.
-func (b *nsBox) sharedMemory() (bytes int64) {
-	_ = b.hold(func(initFD int) error {
-		p, flags, info := setup.SharedMemory(initFD)
-		err := b.spawner.Run(p, flags)
-		if err == nil {
-			bytes = int64(info[2]) * int64(os.Getpagesize())
-		}
-		return err // the sandbox has ended, or the host lacks something; the next time is soon
-	})
-	return bytes
-}
 
 // look samples for a watchdog, and says when to look again. With an error the
 // sandbox cannot be looked at, and counts as having too much. shared is asked now
@@ -171,27 +154,6 @@ func limits(w box.Watch, cpus int) sample.Limits {
 		l.Processes = w.Pids
 	}
 	return l
-}
-
-func (b *nsBox) firstLook() time.Duration {
-	return sample.Next(sample.Sample{}, limits(b.config.Watch, b.m.host.CPUs))
-}
-
-// look is the watchdog's: what there is now, and when to look again. Of a sandbox
-// that cannot be looked at it says that it has too much.
-func (b *nsBox) look() (box.Look, time.Duration) {
-	w := b.config.Watch
-	if !b.sampled.opened {
-		// Not before: what ends sooner shall not pay for it. A guest cannot change
-		// what pid 1 sees.
-		b.sampled.opened = true
-		b.sampled.add(sample.Open(b.pid, w.OnDisk...))
-	}
-	now, next, err := b.sampled.look(w, b.m.host.CPUs, b.sharedMemory)
-	if err != nil && b.dying() {
-		return box.Look{}, sample.Shortest // no limit was reached: it is being closed
-	}
-	return now, next
 }
 
 // hostOOM reports whether the kernel has killed processes for want of memory since
