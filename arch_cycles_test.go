@@ -20,10 +20,7 @@ var knots = map[string]knot{
 	"internal/procbox": {"machine.go process.go", "a box ends its processes, which use its tree"},
 	"cgroup":           {"group_linux.go parent_linux.go", "a parent removes its groups in the background"},
 	"agent":            {"files.go list.go placeholders.go", "an error is explained by a listing, which is made by a command that may fail"},
-	"cmd/tegmen": {
-		"code.go completion.go errors.go flags.go flagsets.go main.go run.go specfile.go",
-		"flags.go both declares all flags and offers what declares one; the table of subcommands lists its own completion",
-	},
+	"cmd/tegmen":       {"completion.go main.go", "the table of subcommands lists its own completion"},
 }
 
 // The files of a package call each other in one direction: from what a caller

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/broker"
@@ -147,37 +146,6 @@ func (c *codeOptions) open(tools *hostTools) (*broker.Set, error) {
 		return nil, err
 	}
 	return set, set.Err()
-}
-
-func parseLanguage(v string) (string, error) {
-	if !slices.Contains(engine.Languages(), v) {
-		return "", fmt.Errorf("use one of %s", strings.Join(engine.Languages(), ", "))
-	}
-	return v, nil
-}
-
-// parseVar takes NAME=VALUE. A VALUE that is not JSON is text.
-func parseVar(v string, vars *map[string]any) error {
-	name, value, ok := strings.Cut(v, "=")
-	if !ok || name == "" {
-		return errors.New("use NAME=VALUE")
-	}
-	if *vars == nil {
-		*vars = make(map[string]any)
-	}
-	if json.Valid([]byte(value)) {
-		(*vars)[name] = json.RawMessage(value)
-	} else {
-		(*vars)[name] = value
-	}
-	return nil
-}
-
-func hostFile(v string) (string, error) {
-	if v == "" {
-		return "", errors.New("name a file")
-	}
-	return v, nil
 }
 
 // lastByte passes output on and remembers whether it ends with a line break.

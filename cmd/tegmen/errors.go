@@ -8,33 +8,6 @@ import (
 	"github.com/tegmen-dev/tegmen/engine"
 )
 
-// fieldFlags are the flags behind the fields of a Spec, by their paths in its JSON
-// without indices. A path that is not here is shown as it is.
-var fieldFlags = map[string]string{
-	"name": "--name", "hostname": "--hostname", "user": "--user", "env": "--env", "vars": "--var",
-	"fs.root": "--rootfs", "fs.overlay": "--overlay", "fs.mounts": "mount", // -v, --mount or --tmpfs
-	"fs.workspace": "--workspace", "fs.workspace_mode": "--workspace mode", "fs.upper": "--workspace upper",
-	"fs.allow_write": "--allow-write", "require": "--require", "degrade": "--degrade",
-	"limits.wall_seconds": "--timeout", "limits.cpu_time_seconds": "--ulimit cpu",
-	"limits.memory_bytes": "--memory", "limits.memory_high_bytes": "--memory-high",
-	"limits.address_space_bytes": "--ulimit as", "limits.cpus": "--cpus", "limits.cpu_weight": "--cpu-weight",
-	"limits.cpu_set": "--cpuset-cpus", "limits.io": "--device-…", "limits.pids": "--pids-limit",
-	"limits.files": "--ulimit nofile", "limits.file_size_bytes": "--ulimit fsize", "limits.tmp_bytes": "--tmp-size",
-	"limits.workspace_bytes": "--workspace size", "limits.tool_calls": "--tool-calls",
-	"limits.tool_time_seconds": "--tool-timeout", "seccomp.profile": "--security-opt seccomp",
-	"seccomp.policy": "seccomp policy", "seccomp.no_exec": "--no-exec", "seccomp.audit": "--audit",
-	"seatbelt.read_all": "--read-all", "seatbelt.hidden": "--hide",
-}
-
-// flagOf is the flag that sets a field of a Spec.
-func flagOf(field string) string {
-	path, _, _ := strings.Cut(field, "[")
-	if name, ok := fieldFlags[path]; ok {
-		return name
-	}
-	return field
-}
-
 // inFlags are the words for flags where a message says what to do.
 var inFlags = strings.NewReplacer("(degrade ", "(--degrade ", "(allow write ", "(--allow-write ",
 	"(mount)", "(-v DIR:DIR:ro)")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -290,6 +291,37 @@ func hostDir(v string) (string, error) {
 func insidePath(v string) (string, error) {
 	if !path.IsAbs(v) {
 		return "", fmt.Errorf("use an absolute path")
+	}
+	return v, nil
+}
+
+func parseLanguage(v string) (string, error) {
+	if !slices.Contains(engine.Languages(), v) {
+		return "", fmt.Errorf("use one of %s", strings.Join(engine.Languages(), ", "))
+	}
+	return v, nil
+}
+
+// parseVar takes NAME=VALUE. A VALUE that is not JSON is text.
+func parseVar(v string, vars *map[string]any) error {
+	name, value, ok := strings.Cut(v, "=")
+	if !ok || name == "" {
+		return errors.New("use NAME=VALUE")
+	}
+	if *vars == nil {
+		*vars = make(map[string]any)
+	}
+	if json.Valid([]byte(value)) {
+		(*vars)[name] = json.RawMessage(value)
+	} else {
+		(*vars)[name] = value
+	}
+	return nil
+}
+
+func hostFile(v string) (string, error) {
+	if v == "" {
+		return "", errors.New("name a file")
 	}
 	return v, nil
 }
