@@ -36,7 +36,7 @@ func NewShell(eng *engine.Engine, spec engine.Spec, o Options) *Shell {
 	return &Shell{eng: eng, spec: spec, output: int(o.withDefaults().Output), turn: make(chan struct{}, 1)}
 }
 
-// Reply is what a command of a Shell did.
+// Reply reports the outcome of a command of a Shell.
 type Reply struct {
 	// Output is what the command wrote to both streams, in order, limited by
 	// Options.Output, without newlines at the end.

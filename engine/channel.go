@@ -10,7 +10,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/wire"
 )
 
-// channel is what a command reaches its tools by. The zero value is none.
+// channel connects a command with its tools. The zero value is none.
 type channel struct {
 	link *wire.Link // nil: there are no tools
 	run  *wire.Run  // the present one

@@ -98,7 +98,7 @@ func (c Code) Validate(tools *broker.Set) error {
 	return err
 }
 
-// codeJob is what a command that runs code needs besides.
+// codeJob is the part of a Cmd that runs code.
 type codeJob struct {
 	job         wire.Job // answers its hello
 	texts       []string // for its interpreter to read; see box.Request

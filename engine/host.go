@@ -6,7 +6,7 @@ import (
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
-// Host is what a machine and an account can do. ProbeHost looks once; a test can
+// Host describes a machine and an account. ProbeHost returns this one's; a test can
 // make its own. An Engine never changes it.
 type Host struct {
 	OS, Arch string // as runtime.GOOS and GOARCH

@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// limitRow is a limit, and who could enforce it.
+// limitRow is a limit and the enforcers that it could have.
 type limitRow struct {
 	name  LimitName
 	value string
@@ -23,7 +23,7 @@ type limitRow struct {
 	by []enforcement
 	// lost is given up where none of them can be had.
 	lost Protection
-	// controller is what a cgroup would need to enforce it; "" if none would help.
+	// controller of a cgroup that could enforce it; "" if none could.
 	controller string
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/tegmen-dev/tegmen/seatbelt"
 )
 
-// Seatbelt is what a Spec may ask of LevelSeatbelt alone. Elsewhere it must be
-// zero.
+// Seatbelt holds the options of LevelSeatbelt. It must be zero on other systems.
 type Seatbelt struct {
 	// ReadAll lets commands read all that this user can, except Hidden, as other
 	// sandboxes for macOS do: for programs that break without. Whatever is secret and

@@ -8,7 +8,7 @@ import (
 	"github.com/tegmen-dev/tegmen/broker"
 )
 
-// Result is what became of a command. The zero value is none.
+// Result reports how a command ended, what it wrote and what it used.
 type Result struct {
 	Outcome  Outcome        // how it ended
 	ExitCode int            // 0 to 255; 128 + Signal if a signal ended it
@@ -42,7 +42,7 @@ type Streams struct {
 	Detached bool
 }
 
-// CodeResult is what a command with tools returned, and what it asked for.
+// CodeResult reports the value that a command with tools returned, and its calls.
 type CodeResult struct {
 	Run   string            // the id of the run; "" without tools
 	Value json.RawMessage   // what the code returned, even if it did not end after that; nil: nothing

@@ -8,7 +8,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
-// Usage is what a command has used. Wall, User, System and MaxRSS are of the
+// Usage reports the resources that a command used. Wall, User, System and MaxRSS are of the
 // command and the descendants it waited for, as wait4(2) reports them. The rest is
 // of the whole sandbox while the command ran, with whatever else ran in it, as By
 // counted; all 0 if By is "".

@@ -32,7 +32,7 @@ type Client struct {
 	in      lines.Reader // used by the goroutine that reads
 }
 
-// clientTool is what a call needs to know of its tool.
+// clientTool describes a tool to its calls.
 type clientTool struct {
 	members string // name and namespace, as JSON
 	bytes   bool   // the value is base64

@@ -31,7 +31,7 @@ func message(err error) string {
 }
 
 // problems are the errors that errors.Join has joined, without the sentinel's word. name
-// is what a field of the Spec is called.
+// names a field of the Spec.
 func problems(err error, name func(field string) string) (lines []string) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {

@@ -64,7 +64,7 @@ func (a *Activity) woken() <-chan struct{} {
 	return a.wake
 }
 
-// A Look is what a watchdog sees of a sandbox.
+// A Look is one observation of a sandbox by a watchdog.
 type Look struct {
 	Memory int64 // bytes
 	Pids   int   // processes and threads

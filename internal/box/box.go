@@ -120,14 +120,14 @@ type Refusal struct {
 // Exceeded is a limit of Config.Watch that was exceeded.
 type Exceeded struct {
 	What Resource // which resource
-	// Again is set if it was exceeded at the last look, too: killing the commands
+	// Again is set if it was already exceeded at the last look: killing the commands
 	// did not help.
 	Again bool
 	// Killed is set if all commands have been killed for it already.
 	Killed bool
 }
 
-// Resource is what a sandbox can have too much of.
+// Resource is a limited resource.
 type Resource int
 
 // The resources of Exceeded.

@@ -10,7 +10,7 @@ import (
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
-// Config is what a Plan decided about a sandbox. It is data: a Machine starts any
+// Config holds the decisions of a Plan about a sandbox. It is data: a Machine starts any
 // number of sandboxes from one, at the same time, and never writes into it.
 type Config struct {
 	Name     string       // for people who list the host's processes; may be empty
@@ -51,8 +51,8 @@ type Overlay struct {
 	Slack     int64           // bytes; see workspace.Overlay
 }
 
-// Watch is what the box itself must look after while commands run, because the
-// kernel does not.
+// Watch holds the limits that the box itself must enforce while commands run,
+// because the kernel does not.
 type Watch struct {
 	Memory int64    // bytes; Unlimited: nothing
 	Pids   int      // processes; Unlimited: nothing

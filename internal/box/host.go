@@ -5,8 +5,8 @@ import (
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
-// Host is what a machine and an account can do, as a probe found it. The fields
-// are those of engine.Host, which documents them.
+// Host describes a machine and an account, as a probe found them. The fields are
+// those of engine.Host, which documents them.
 type Host struct {
 	OS, Arch    string       // as runtime.GOOS and GOARCH
 	Kernel      string       // its release

@@ -2,7 +2,7 @@ package box
 
 import "time"
 
-// Counter is who has counted a Usage.
+// Counter names who counted a Usage.
 type Counter int
 
 // The counters.
@@ -11,8 +11,8 @@ const (
 	ByCgroup                      // the kernel
 )
 
-// Usage is what a sandbox has used from its start to a moment, and which limits
-// it has reached.
+// Usage counts the resources that a sandbox has used since its start, and the limits
+// that it has reached.
 type Usage struct {
 	By            Counter       // 0: nobody has counted
 	CPU           time.Duration // of all processes, ended ones included

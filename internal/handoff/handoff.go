@@ -45,5 +45,5 @@ func isNull(info os.FileInfo) bool {
 	return err == nil && os.SameFile(info, null)
 }
 
-// unsupported is what a system answers that has no sandboxes.
+// unsupported is the error of systems without sandboxes.
 func unsupported(what string) error { return fmt.Errorf("%s: %w", what, os.ErrInvalid) }

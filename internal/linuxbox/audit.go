@@ -163,7 +163,7 @@ func (a *audit) answer(n notification) response {
 	return response{id: n.id, errno: -int32(errno)}
 }
 
-// list is what has been refused so far, sorted.
+// list returns the refusals so far, sorted.
 func (a *audit) list() []box.Refusal {
 	if a == nil {
 		return nil

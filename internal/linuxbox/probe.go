@@ -94,7 +94,7 @@ func hasSeccomp() bool {
 // executable that its user has not (CVE-2020-5291). The kernel says so to every
 // process.
 func privilegedExecutable() bool {
-	const secure = 23 // AT_SECURE, getauxval(3); a security module's change of domain sets it, too
+	const secure = 23 // AT_SECURE, getauxval(3); a security module's change of domain sets it as well
 	vector, err := unix.Auxv()
 	if err == nil && !slices.Contains(vector, [2]uintptr{secure, 1}) {
 		return false

@@ -54,7 +54,7 @@ func openOwn(dir string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
 	}
 	defer unix.Close(path)
-	// By this name it is what has been opened, and nothing else.
+	// This name refers to the opened file, whatever is at its path now.
 	same := "/proc/self/fd/" + strconv.Itoa(path)
 	f, err := os.Open(same)
 	if errors.Is(err, unix.EACCES) && os.Chmod(same, 0o700) == nil {
@@ -90,7 +90,7 @@ func flatten(top int, name string, moved *int) error {
 		for err = unix.EEXIST; err == unix.EEXIST; { // a guest may have used the name
 			*moved++
 			err = unix.Renameat2(fd, inner, top, "moved-"+strconv.Itoa(*moved), unix.RENAME_NOREPLACE)
-			if err == unix.EACCES { // a directory has to be writable for its ..
+			if err == unix.EACCES { // moving a directory changes its .., so it must be writable
 				if err = openUp(fd, inner); err == nil {
 					err = unix.EEXIST
 				}

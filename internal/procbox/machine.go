@@ -156,7 +156,7 @@ func (b *procBox) scanLocked() (int, error) {
 	return n, nil
 }
 
-// Usage is what has been seen.
+// Usage returns what the scans have seen.
 func (b *procBox) Usage() box.Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()

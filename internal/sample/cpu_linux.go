@@ -10,7 +10,7 @@ import (
 // tick is the unit of times in /proc: USER_HZ is 100 on all supported architectures.
 const tick = 10 * time.Millisecond
 
-// process is what is known of a process.
+// process is a process as last seen.
 type process struct {
 	pid int
 	stat

@@ -16,7 +16,7 @@ import (
 // A kernel is a package of Debian, unpacked but not installed.
 type kernel struct {
 	version string // as it was asked for: 6.12
-	arch    string // Go's name, which is Debian's, too
+	arch    string // Go's name, and Debian's
 	image   string // what QEMU boots
 	modules string // the directory with modules.builtin
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/lines"
 )
 
-// Job is what a guest is given to do. All fields may be zero.
+// Job is the work that a guest receives. All fields may be zero.
 type Job struct {
 	Language string                     // of Code
 	Code     string                     // to run

@@ -1,5 +1,5 @@
 # In a session: a cgroup of the machine's systemd, which the user may not change,
-# with this shell in it, too.
+# with this shell in it as well.
 set -e
 /run/program -test.v -test.run '^TestInSession$' -test.timeout 2m
 # In what a desktop runs its programs in.
