@@ -20,6 +20,9 @@ type templates struct {
 	m     *Machine
 	mu    sync.Mutex
 	byKey map[string]*template
+
+	last    *box.Config // whose key was computed last: one Plan is often started many times
+	lastKey string
 }
 
 // template is one of them. It is built when it is wanted the second time: a
@@ -101,9 +104,9 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config) (*template, error) {
 			return nil, nil // the host is out of a template's sight
 		}
 	}
-	key := templateKey(c)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	key := ts.key(c)
 	t := ts.byKey[key]
 	if t == nil {
 		if len(ts.byKey) == maxTemplates {
@@ -123,9 +126,14 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config) (*template, error) {
 	return t, nil
 }
 
-// templateKey is the same for sandboxes that may share a template. It covers the
-// whole table: the points on which the rest is mounted are made in the shared part.
-func templateKey(c *box.Config) string { return fmt.Sprint(c.IDs, "\n") + c.Table.Key() }
+// key is the same for sandboxes that may share a template. It covers the whole table:
+// the points on which the rest is mounted are made in the shared part.
+func (ts *templates) key(c *box.Config) string {
+	if ts.last != c {
+		ts.last, ts.lastKey = c, fmt.Sprint(c.IDs, "\n")+c.Table.Key()
+	}
+	return ts.lastKey
+}
 
 func (ts *templates) build(t *template, s *launch.Spawner, c *box.Config, shared rootfs.Table) error {
 	config := ts.m.config(c)
