@@ -45,7 +45,7 @@ func (pl *planner) decideLevel() {
 	case LevelNamespaces:
 		return
 	case LevelNone:
-		pl.drop(ProtectIsolation, "none: "+why+": what runs can do all that this user can, on the whole machine")
+		pl.drop(ProtectIsolation, why+": what runs can do all that this user can, on the whole machine")
 	default:
 		pl.dropViews(why)
 	}

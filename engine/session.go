@@ -221,7 +221,7 @@ func (s *Session) notBegun(err error) (*Result, error) {
 func (s *Session) over() (*Result, error) {
 	s.close()
 	s.leave()
-	res, err := s.cmd.Wait()
+	res, err := s.cmd.wait()
 	if res != nil && s.cmd.run.why() == OutcomeLost {
 		res.Outcome = OutcomeLost // by Close, to which it may have given way
 	}
@@ -259,7 +259,7 @@ func (s *Session) end() error {
 	if s.cmd != nil {
 		s.cmd.channel.close()
 		s.leave()
-		_, err = s.cmd.Wait()
+		_, err = s.cmd.wait()
 	}
 	return errors.Join(err, s.out.close(), s.err.close())
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/seccomp"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts in testdata/script expect")
@@ -48,6 +50,9 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Getuid() == 0, nil
+			case "libseccomp":
+				_, err := seccomp.Compile(&seccomp.Policy{DefaultAction: "SCMP_ACT_ALLOW"}, runtime.GOARCH, "6.1")
+				return !errors.Is(err, seccomp.ErrNoCompiler), nil
 			case "cgroup":
 				h, err := engine.ProbeHost()
 				return h.Cgroup.Has("cpu", "memory", "pids"), err

@@ -163,7 +163,7 @@ func TestInAContainerWithoutLandlock(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q, stderr %s", res.ExitCode, got, res.Stderr)
 	}
 	if got := string(res.Stderr); !strings.HasPrefix(got,
-		"tegmen: warning: no isolation: there is none, since namespaces are refused") || strings.Count(got, "\n") != 1 {
+		"tegmen: warning: no isolation: namespaces are refused") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q: want one line that warns", got)
 	}
 	if res := testbox.Run(t, container, "sh", "-c", "ls -d /tmp/tegmen-private-*; pgrep sleep"); len(res.Stdout) > 0 {
