@@ -16,11 +16,11 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/handoff"
 )
 
-// Cmd is a program to run in a sandbox, in the image of os/exec.Cmd. Set the
-// fields, then call Run, or Start and Wait. It is used once, and by one
-// goroutine, except for Signal, SignalGroup and Resize.
+// Cmd is a program to run in a sandbox, modelled on os/exec.Cmd. Set the
+// fields, then call Run, or Start and Wait. Use it once, from one
+// goroutine; Signal, SignalGroup and Resize may be called from others.
 type Cmd struct {
-	// Path is the program. Without a slash it is looked for in PATH, inside.
+	// Path is the program. Without a slash it is looked up in the sandbox's PATH.
 	Path string
 	// Args are its arguments, with the program's name first, as in os/exec. nil is
 	// Path alone.
@@ -28,8 +28,7 @@ type Cmd struct {
 	// ExtraEnv is "NAME=value", added to the sandbox's environment. Nothing of the
 	// host's environment is ever passed on.
 	ExtraEnv []string
-	// Dir is where it starts, inside. Relative paths start from Plan.Dir, which ""
-	// stands for.
+	// Dir is where it starts, inside. Relative paths, and "", are relative to Plan.Dir.
 	Dir string
 
 	// Stdin is what the command reads. nil is the null device. An *os.File that
@@ -39,14 +38,14 @@ type Cmd struct {
 	// is ErrInvalid.
 	Stdin io.Reader
 	// Stdout and Stderr receive what it writes. nil keeps the first
-	// Limits.Output bytes for the Result; anything else gets all of it, in the
-	// ways of Stdin. If both are the same, one goroutine at a time writes. A
+	// Limits.Output bytes for the Result; anything else gets all of it, passed
+	// on or copied as for Stdin. If both are the same, one goroutine at a time writes. A
 	// Writer that blocks holds up Wait no longer than WaitDelay and one second.
 	Stdout, Stderr io.Writer
 	// ExtraFiles become descriptors 3, 4, …, or 4, 5, … with Tools; nil entries are
 	// the null device. Each is a pipe, a connected Unix stream socket or the null
 	// device; anything else is ErrInvalid, as a guest could do more with it. The
-	// caller closes them. A command that CodeContext returned takes none.
+	// caller closes them. Commands from CodeContext accept none.
 	ExtraFiles []*os.File
 
 	// TTY gives the command a terminal of that size. Stdin is then copied to
@@ -54,7 +53,7 @@ type Cmd struct {
 	TTY *WindowSize
 
 	// Tools are what the command may call on the host, by descriptor 3: TEGMEN_FD is
-	// its number, and TEGMEN_TOKEN is what to say in hello. Package broker has the
+	// its number, and TEGMEN_TOKEN the token of the hello message. Package broker has the
 	// protocol, package guest a client. nil gives it no descriptor.
 	Tools *broker.Set
 
@@ -79,7 +78,7 @@ type WindowSize struct {
 }
 
 // Run starts the command and waits for it. The error is what Start or Wait
-// return; a command that fails is a Result.
+// returns; a command that fails is a Result.
 func (c *Cmd) Run() (*Result, error) {
 	if err := c.start(); err != nil { // nobody asks when it has called execve, so nobody waits for that
 		return nil, err
@@ -127,7 +126,7 @@ func (c *Cmd) outcome(res *Result) error {
 	return &OutcomeError{Name: c.Path, Result: res}
 }
 
-// Start returns when the command runs. Its error is an ExecError if there is no
+// Start returns once the command is running. Its error is an ExecError if there is no
 // such program inside, ErrInvalid for a Cmd that contradicts itself, and ErrClosed
 // if the sandbox has ended.
 func (c *Cmd) Start() error {
@@ -290,8 +289,8 @@ func (c *Cmd) check() error {
 // error is os.ErrProcessDone if it has ended.
 func (c *Cmd) Signal(sig syscall.Signal) error { return c.signal(sig, false) }
 
-// SignalGroup is Signal for the command's process group, which a terminal's keys
-// signal: for a shell, what it waits for as well.
+// SignalGroup is Signal for the command's process group, as Ctrl-C in a terminal
+// does; for a shell that includes what it waits for.
 func (c *Cmd) SignalGroup(sig syscall.Signal) error { return c.signal(sig, true) }
 
 func (c *Cmd) signal(sig syscall.Signal, group bool) error {

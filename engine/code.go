@@ -17,7 +17,7 @@ import (
 // Code is a piece of code to run, which may call tools of the host and return a
 // value.
 type Code struct {
-	// Language is "python", "node", "sh" or "bash"; the interpreter is looked for
+	// Language is "python", "node", "sh" or "bash"; the interpreter is looked up
 	// in the PATH of the sandbox.
 	Language string
 	Source   string // the code itself
@@ -36,7 +36,8 @@ type Code struct {
 	Stdout, Stderr io.Writer
 	// Check is called before anything is started, and its error becomes RunCode's. It
 	// is a convenience that spares a run; the sandbox decides what the code may do.
-	// Package check has two. nil checks nothing.
+	// Package check has two such functions. nil
+	// checks nothing.
 	Check func(source string) error
 }
 

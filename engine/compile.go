@@ -2,7 +2,7 @@ package engine
 
 import "errors"
 
-// Compile decides how to make a sandbox. It only looks: paths are resolved and
+// Compile decides how to make a sandbox. It changes nothing: paths are resolved and
 // remembered by device and inode, so that Start can refuse what has changed
 // since. Its error joins all that is wrong: ErrInvalid for a Spec that cannot be,
 // UnsupportedError for what this host cannot do.

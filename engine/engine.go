@@ -24,7 +24,7 @@ type Options struct {
 	// the main thread does. That thread's session keyring is replaced by an empty
 	// one. It has no effect if guests run as another user.
 	CallersThread bool
-	// NoCgroups makes no cgroups: limits are enforced as on a machine without them,
+	// NoCgroups creates no cgroups: limits are enforced as on a machine without them,
 	// and this process stays in the cgroup that it is in. See Open.
 	NoCgroups bool
 	// SystemdScope asks systemd for a cgroup of this process's own, if it has none in
@@ -61,9 +61,9 @@ type machines struct {
 // error is an UnsupportedError if the kernel lacks something that every sandbox
 // needs.
 //
-// An engine affects the process that it is in:
+// An engine affects its host process:
 //   - The first Start moves the process to a child cgroup of its own, if that is
-//     what it takes to make cgroups with limits, and it stays there. NoCgroups
+//     needed to create cgroups with limits, and it stays there. NoCgroups
 //     prevents that.
 //   - While a process is being started PR_SET_DUMPABLE may be raised for a moment,
 //     if guests run as another user.
@@ -111,7 +111,7 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Sandbox, error) {
 	return e.StartPlan(ctx, p)
 }
 
-// StartPlan makes a sandbox as a plan says. The context bounds the start, not
+// StartPlan makes the sandbox that a plan describes. The context bounds the start, not
 // the life of the sandbox. The error is ErrChanged if a path of the host is not
 // what it was when the plan was made. The caller closes the sandbox.
 func (e *Engine) StartPlan(ctx context.Context, p *Plan) (*Sandbox, error) {

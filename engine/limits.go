@@ -22,7 +22,7 @@ type Limits struct {
 	Wall time.Duration // of each command; default 1 hour
 	// CPUTime is of each process, in whole seconds: SIGXCPU, and SIGKILL a second
 	// later. It also bounds each command together with all that descends from it,
-	// which ends a second later; commands that run at the same time share that.
+	// which ends a second later; concurrent commands share that budget.
 	// Default 1 hour.
 	CPUTime time.Duration
 
@@ -45,8 +45,8 @@ type Limits struct {
 	TmpFiles int   // files and directories of each private tmpfs; default 65536
 	// Workspace bounds what is written to a workspace of mode overlay, which holds
 	// TmpFiles files and directories; default 256 MiB. A workspace of mode rw is
-	// watched only if a limit is given: commands are ended some tenths of a second
-	// after its files take that much more than before the first of them.
+	// watched only if a limit is given: commands are ended a few tenths of a second
+	// after its files have grown by that much since the first command started.
 	Workspace Bytes
 	Output    Bytes // of each stream kept in a Result; default 1 MiB
 	// Discard is how much more of a stream is read and dropped before the

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -154,6 +156,11 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	}
 	for _, a := range pl.spec.FS.AllowWrite {
 		o.AllowWrite = append(o.AllowWrite, protect.Relative(pl.spec.FS.Workspace, a))
+	}
+	if _, err := pl.lookup(path.Join(pl.workspace.Path, ".git")); errors.Is(err, fs.ErrPermission) {
+		// Once, and not for each of the protected names in it.
+		pl.fail(invalidField("fs.workspace", o.At, "permission denied"))
+		return nil, false
 	}
 	d, errs := protect.Decide(o)
 	for _, err := range errs {

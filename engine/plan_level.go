@@ -11,8 +11,8 @@ import (
 	"github.com/tegmen-dev/tegmen/ns"
 )
 
-// Level is a level of isolation: what confines the commands of a sandbox. The best
-// that a machine has is taken.
+// Level is a level of isolation: what confines the commands of a sandbox. The engine uses
+// the best one available.
 type Level string
 
 // The levels, the best first.
@@ -38,7 +38,7 @@ func (pl *planner) decideLevel() {
 	why, err := decide()
 	pl.fail(err)
 	if s := pl.spec.Seatbelt; pl.host.OS != "darwin" && (s.ReadAll || s.Hidden != nil) {
-		pl.fail(&UnsupportedError{Feature: "ReadAll and Hidden on " + pl.host.OS,
+		pl.fail(&UnsupportedError{Feature: "reading all, or hiding paths, on " + pl.host.OS,
 			Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted", Field: "seatbelt"})
 	}
 	switch pl.plan.Level {

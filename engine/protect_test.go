@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/rootfs"
@@ -203,5 +204,22 @@ func TestMountsWinOverProtection(t *testing.T) {
 	}
 	if !slices.Contains(got, "placeholder /w/.git/modules") {
 		t.Errorf("%v", got)
+	}
+}
+
+// A workspace that cannot be searched is one mistake, and not one for each name that
+// would be protected in it.
+func TestClosedWorkspace(t *testing.T) {
+	h := treeOf(map[string]string{"/w/": ""})
+	open := h.Lookup
+	h.Lookup = func(p string) (rootfs.Source, error) {
+		if strings.HasPrefix(p, "/w/") {
+			return rootfs.Source{}, &fs.PathError{Op: "find", Path: p, Err: syscall.EACCES}
+		}
+		return open(p)
+	}
+	_, err := Compile(Spec{FS: FS{Workspace: "/w"}}, h)
+	if want := "compile: invalid: workspace /w: permission denied"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -13,7 +13,7 @@ type Result struct {
 	Outcome  Outcome        // how it ended
 	ExitCode int            // 0 to 255; 128 + Signal if a signal ended it
 	Signal   syscall.Signal // 0 if it exited
-	Stdout   []byte         // what the command wrote, if Cmd.Stdout is nil; see Truncated
+	Stdout   []byte         // what the command wrote, if Cmd.Stdout is nil; see Streams
 	Stderr   []byte         // likewise
 	Streams  Streams        // what Stdout and Stderr lack
 	Code     CodeResult     // of a command with tools

@@ -14,30 +14,30 @@ type Spec struct {
 	Name     string   // a label for people, shown in the host's list of processes; may be empty
 	Hostname string   // inside; "" means "sandbox"
 	User     *User    // inside; nil means 1000:1000
-	FS       FS       // what files there are
+	FS       FS       // the files it sees
 	Env      []string // "NAME=value" for every command, added to the defaults; see Cmd.ExtraEnv
 	Limits   Limits   // what it may use up
 	Seccomp  Seccomp  // which system calls it may make
 	Seatbelt Seatbelt // on macOS
 
 	// Keep lets the sandbox live on after a command in it reaches its wall clock
-	// limit or is cancelled: only that command and what descends from it are killed;
-	// at the limit of memory all commands are. Without it the sandbox ends.
+	// limit or is canceled: only that command and what descends from it are killed;
+	// at the memory limit, all commands are killed. Without it the sandbox ends.
 	Keep bool
 
 	// Degrade lists protections that may be missing if the machine cannot give them.
-	// Plan.Dropped and every Result list what was lost. A protection that cannot be
-	// had and is not listed is an error.
+	// Plan.Dropped and every Result list what was lost. A protection that is
+	// unavailable and not listed is an error.
 	Degrade []Protection
 
-	// AllowNoIsolation lets commands run without any isolation if the machine has
-	// none that would do, for development: with the limits and the interfaces of a
+	// AllowNoIsolation lets commands run without any isolation if the machine offers
+	// none that is sufficient, for development: with the limits and the interfaces of a
 	// sandbox, and all that this user may do. It accepts LevelLandlock as well. Where
 	// there is isolation, it changes nothing.
 	AllowNoIsolation bool
 
 	// Require lists who must enforce a limit, where a weaker enforcer will not do.
-	// Without it the kernel limits memory, for one, if tegmen can create cgroups, and
+	// Without it the kernel limits memory, for example, if tegmen can create cgroups, and
 	// otherwise a watchdog does, which acts after the fact.
 	Require []Requirement
 }
@@ -65,7 +65,7 @@ type FS struct {
 	// Mounts are made in this order, on top of the rest.
 	Mounts []Mount
 	// Workspace is a directory of the host that is writable inside, under its own
-	// absolute path, and that commands start in. "" is a private one.
+	// absolute path, and where commands start. "" is a private one.
 	//
 	// What programs of the host would execute later is read-only in it: hooks and
 	// settings of git, files that shells, editors, agents and package managers run.
