@@ -115,7 +115,10 @@ func (c *Cmd) CombinedOutput() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, _ := both.result()
+	out, cut := both.result()
+	if res.Stdout, res.Streams.TruncatedStdout = out, cut; cut {
+		res.Events = append(res.Events, Event{LimitOutput, 1, "more was written than is kept"})
+	}
 	return out, c.outcome(res)
 }
 
@@ -135,7 +138,7 @@ func (c *Cmd) Start() error {
 	}
 	if err := c.run.await(); err != nil {
 		c.abandon()
-		c.run.process = nil // it cannot be waited for
+		c.run.setProcess(nil) // it cannot be waited for
 		return c.failed("start command", err)
 	}
 	return nil
@@ -294,10 +297,14 @@ func (c *Cmd) Signal(sig syscall.Signal) error { return c.signal(sig, false) }
 func (c *Cmd) SignalGroup(sig syscall.Signal) error { return c.signal(sig, true) }
 
 func (c *Cmd) signal(sig syscall.Signal, group bool) error {
-	if c.run == nil || c.run.process == nil {
+	if c.run == nil {
 		return invalid("signal before start")
 	}
-	return c.run.process.Signal(sig, group)
+	p := c.run.running()
+	if p == nil {
+		return invalid("signal before start")
+	}
+	return p.Signal(sig, group)
 }
 
 // Resize tells the command's terminal its new size.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/box"
 )
 
@@ -79,12 +80,15 @@ func Open(o Options) (*Engine, error) {
 		}
 		o.Host = &h
 	}
+	if o.NoCgroups && o.SystemdScope {
+		return nil, &Error{Op: "open engine", Err: invalid("NoCgroups and SystemdScope are mutually exclusive")}
+	}
 	h := *o.Host
 	if err := h.check(); err != nil {
 		return nil, &Error{Op: "open engine", Err: err}
 	}
 	if o.NoCgroups {
-		h.Cgroup.Dir, h.Cgroup.Controllers, h.Cgroup.Reason = "", nil, "the engine was opened without cgroups"
+		h.Cgroup = cgroup.Place{Memory: h.Cgroup.Memory, Reason: "the engine was opened without cgroups"}
 	} else if o.SystemdScope && (h.Cgroup.Managed() || !h.Cgroup.Has("memory", "pids")) {
 		scoped, err := systemdScope(h.facts())
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 type Activity struct {
 	mu      sync.Mutex
 	running int
+	entered Moment        // how many commands have come in
 	begun   bool          // there has been a command
 	last    *Usage        // while there is no process to use more
 	wake    chan struct{} // made by Wake
@@ -21,6 +22,7 @@ func (a *Activity) Enter(measure func() Usage) Usage {
 	first, last, wake := !a.begun, a.last, a.wake
 	a.begun, a.last = true, nil
 	a.running++
+	a.entered++
 	a.mu.Unlock()
 	if wake != nil {
 		select {
@@ -37,12 +39,23 @@ func (a *Activity) Enter(measure func() Usage) Usage {
 	return measure()
 }
 
-// Leave counts it out. now is what the sandbox has used.
-func (a *Activity) Leave(now Usage) {
+// A Moment tells whether a command has come in since another one.
+type Moment int
+
+// Now is taken before the sandbox is measured, for Leave.
+func (a *Activity) Now() Moment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.entered
+}
+
+// Leave counts it out. now is what the sandbox had used at that moment. It is kept for
+// the next command, unless another one has come in since and may have used more.
+func (a *Activity) Leave(now Usage, at Moment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running--
-	if now.Empty && a.running == 0 {
+	if now.Empty && a.running == 0 && a.entered == at {
 		a.last = &now
 	}
 }

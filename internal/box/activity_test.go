@@ -23,19 +23,28 @@ func TestActivityMeasures(t *testing.T) {
 	}
 	expect("the first", enter(), 0, 0)
 	expect("beside another", enter(), 100, 1)
-	a.Leave(Usage{CPU: 7, Empty: true})
+	a.Leave(Usage{CPU: 7, Empty: true}, a.Now())
 	expect("after one that left another", enter(), 100, 2)
-	a.Leave(Usage{CPU: 8, Empty: true})
+	a.Leave(Usage{CPU: 8, Empty: true}, a.Now())
 	if a.idle() {
 		t.Error("idle, and a command runs")
 	}
-	a.Leave(Usage{CPU: 9, Empty: true})
+	a.Leave(Usage{CPU: 9, Empty: true}, a.Now())
 	if !a.idle() {
 		t.Error("not idle, and none runs")
 	}
 	expect("after all have left", enter(), 9, 2)
-	a.Leave(Usage{CPU: 10})
+	a.Leave(Usage{CPU: 10}, a.Now())
 	expect("after one that left processes behind", enter(), 100, 3)
+	a.Leave(Usage{CPU: 11, Empty: true}, a.Now())
+
+	// One that came and went after the measure may have used more.
+	expect("measured", enter(), 11, 3)
+	at := a.Now()
+	expect("beside it", enter(), 100, 4)
+	a.Leave(Usage{CPU: 50}, a.Now())
+	a.Leave(Usage{CPU: 12, Empty: true}, at)
+	expect("after a measure that another overtook", enter(), 100, 5)
 }
 
 // watched is a watchdog in a bubble.
@@ -138,7 +147,7 @@ func TestWatchdogSleeps(t *testing.T) {
 		w.Enter(nil)
 		time.Sleep(10 * time.Minute)
 		expect("an idle sandbox with a command that is being started", 10)
-		w.Leave(Usage{Empty: true})
+		w.Leave(Usage{Empty: true}, w.Now())
 		time.Sleep(1000 * time.Hour)
 		expect("asleep, after one more look for the command that came in", 12)
 		w.Enter(nil)

@@ -59,6 +59,9 @@ func isUnixStream(f *os.File) bool {
 			_, unixDomain = name.(*unix.SockaddrUnix)
 			kind, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
 		}
+		if err == nil {
+			_, err = unix.Getpeername(int(fd)) // fails for a socket that listens, or that could still connect
+		}
 	})
 	return cerr == nil && err == nil && unixDomain && kind == unix.SOCK_STREAM
 }

@@ -45,7 +45,9 @@ func Text(s string) (*os.File, error) {
 }
 
 // isUnixStream reports whether a socket is of the one kind that leads only to its
-// peer: a guest can reconnect a TCP socket, and address a datagram to anyone.
+// peer, and has one: a guest can reconnect a TCP socket, address a datagram to anyone,
+// and connect an unconnected socket in the network namespace that it was made in: to
+// an abstract socket of the host.
 func isUnixStream(f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -55,6 +57,9 @@ func isUnixStream(f *os.File) bool {
 	cerr := conn.Control(func(fd uintptr) {
 		if domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
 			kind, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
+		}
+		if err == nil {
+			_, err = unix.Getpeername(int(fd)) // fails for a socket that listens, or that could still connect
 		}
 	})
 	return cerr == nil && err == nil && domain == unix.AF_UNIX && kind == unix.SOCK_STREAM

@@ -69,6 +69,9 @@ func TestSafe(t *testing.T) {
 		{"its master", master, false, nil},
 		{"a Unix datagram socket", socketPair(t, unix.SOCK_DGRAM), false, nil},
 		{"a TCP socket", tcp(t), false, nil},
+		// It would be connected in the host's network namespace, to an abstract socket there.
+		{"an unconnected Unix stream socket", unconnected(t, false), false, nil},
+		{"a listening one", unconnected(t, true), false, nil},
 		{"a directory", must(os.Open(dir))(t), false, box.ErrInvalid},
 		{"no file", nil, false, box.ErrInvalid},
 		{"a closed file", closed, false, os.ErrClosed},
@@ -96,6 +99,23 @@ func socketPair(t *testing.T, kind int) *os.File {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fds[0]), "socket")
+}
+
+// unconnected returns a Unix stream socket without a peer.
+func unconnected(t *testing.T, listen bool) *os.File {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil && listen {
+		if err = unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Join(testenv.Dir(t), "s")}); err == nil {
+			err = unix.Listen(fd, 1)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }
 
 // tcp returns a connected socket.

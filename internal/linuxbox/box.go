@@ -108,20 +108,17 @@ func (b *nsBox) Terminal(w box.WindowSize) (master, slave *os.File, err error) {
 // out; otherwise a watchdog looks from time to time.
 func (b *nsBox) Watch() <-chan box.Exceeded {
 	out := make(chan box.Exceeded)
-	switch {
-	case b.group != nil:
-		go func() {
-			defer close(out)
-			b.mindMemory(out)
-		}()
-	case b.config.Watch.Any():
-		go func() {
-			defer close(out)
-			box.Watchdog(out, b.over, &b.activity, b.config.Watch, b.firstLook, b.look)
-		}()
-	default:
-		close(out)
+	var watchers sync.WaitGroup
+	if b.group != nil {
+		watchers.Go(func() { b.mindMemory(out) })
 	}
+	if b.config.Watch.Any() { // what a cgroup without that controller leaves as well
+		watchers.Go(func() { box.Watchdog(out, b.over, &b.activity, b.config.Watch, b.firstLook, b.look) })
+	}
+	go func() {
+		watchers.Wait()
+		close(out)
+	}()
 	return out
 }
 

@@ -176,9 +176,9 @@ func (b *nsBox) enter() (box.Usage, error) {
 	return b.activity.Enter(b.Usage), nil
 }
 
-// leave counts it out. now is what the sandbox has used.
-func (b *nsBox) leave(now box.Usage) {
-	b.activity.Leave(now)
+// leave counts it out. now is what the sandbox had used at that moment.
+func (b *nsBox) leave(now box.Usage, at box.Moment) {
+	b.activity.Leave(now, at)
 	if b.group != nil {
 		b.group.uses.End()
 	}
@@ -225,7 +225,12 @@ func (b *nsBox) Usage() box.Usage {
 	if b.group == nil {
 		return b.sampled.usage()
 	}
-	return b.group.usage()
+	u := b.group.usage()
+	if b.config.Watch.Any() { // limits that the cgroup has no controller for
+		seen := b.sampled.usage()
+		u.OOM, u.ForkFail = u.OOM+seen.OOM, u.ForkFail+seen.ForkFail
+	}
+	return u
 }
 
 func (g *group) usage() box.Usage {

@@ -167,7 +167,7 @@ func (b *landlockBox) Exec(r box.Request) (_ box.Process, err error) {
 	before := b.activity.Enter(b.Usage)
 	p, err := b.exec(r)
 	if err != nil {
-		b.activity.Leave(box.Usage{})
+		b.activity.Leave(box.Usage{}, 0)
 		b.running.Done()
 		return nil, err
 	}
@@ -277,13 +277,14 @@ func (p *landlockProcess) Wait() (e box.Exit, err error) {
 		usage = *(*syscall.Rusage)(unsafe.Pointer(&report[8]))
 		e = box.ExitOf(syscall.WaitStatus(binary.NativeEndian.Uint32(report)), usage)
 	}
+	at := p.box.activity.Now()
 	now := p.box.Usage()
 	e.Used, e.Refused = now.Since(p.before), p.audit.list()
 	e.HostOOM = p.box.sampled.hostOOM()
 	if e.Used.By == box.ByWatchdog {
 		e.Used.CPU = max(e.Used.CPU, e.User+e.System) // it last looked some time before the end
 	}
-	p.box.activity.Leave(now)
+	p.box.activity.Leave(now, at)
 	return e, err
 }
 

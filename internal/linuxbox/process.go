@@ -132,7 +132,7 @@ func (b *nsBox) Exec(r box.Request) (box.Process, error) {
 	}
 	p, err := b.exec(r)
 	if err != nil {
-		b.leave(box.Usage{})
+		b.leave(box.Usage{}, 0)
 		if b.dying() && !errors.Is(err, box.ErrClosed) {
 			err = errors.Join(box.ErrClosed, err)
 		}
@@ -220,6 +220,7 @@ func (p *nsProcess) Wait() (box.Exit, error) {
 	b := p.box
 	status, usage, err := waitFor(p.pidfd, p.pid, b.Kill)
 	b.m.commands.over(p.pid)
+	at := b.activity.Now()
 	now := b.Usage()
 	e := box.ExitOf(status, usage)
 	e.Used, e.Full, e.Refused = now.Since(p.before), b.full(), p.audit.list()
@@ -229,7 +230,7 @@ func (p *nsProcess) Wait() (box.Exit, error) {
 	if e.Used.By == box.ByWatchdog {
 		e.Used.CPU = max(e.Used.CPU, e.User+e.System) // it last looked some time before the end
 	}
-	b.leave(now)
+	b.leave(now, at)
 	return e, errors.Join(err, p.pidfd.Close())
 }
 

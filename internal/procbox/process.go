@@ -42,7 +42,7 @@ func (b *procBox) Exec(r box.Request) (box.Process, error) {
 	before := b.activity.Enter(b.Usage)
 	p, err := b.exec(r)
 	if err != nil {
-		b.activity.Leave(box.Usage{})
+		b.activity.Leave(box.Usage{}, 0)
 		if r.TextDir != "" {
 			err = errors.Join(err, b.removeTexts(r.TextDir))
 		}
@@ -218,10 +218,11 @@ func (p *process) Wait() (box.Exit, error) {
 	err := waitable(p.pid)
 	status, usage, rerr := p.reap()
 	e := box.ExitOf(status, usage)
+	at := p.box.activity.Now()
 	now := p.box.Usage()
 	e.Used = now.Since(p.before)
 	e.Used.CPU = max(e.Used.CPU, e.User+e.System)
-	p.box.activity.Leave(now)
+	p.box.activity.Leave(now, at)
 	return e, errors.Join(err, rerr)
 }
 
