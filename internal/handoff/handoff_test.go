@@ -104,7 +104,7 @@ func socketPair(t *testing.T, kind int) *os.File {
 // unconnected returns a Unix stream socket without a peer.
 func unconnected(t *testing.T, listen bool) *os.File {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil && listen {
 		if err = unix.Bind(fd, &unix.SockaddrUnix{Name: filepath.Join(testenv.Dir(t), "s")}); err == nil {
 			err = unix.Listen(fd, 1)

@@ -106,8 +106,6 @@ func (cs *cgroups) make(c *box.Config) func() (*group, error) {
 		err error
 	}
 	done := make(chan made, 1)
-	// This process moves before it has children: one that stayed behind would keep
-	// controllers from being turned on.
 	parent, err := cs.open()
 	if err != nil {
 		return func() (*group, error) { return nil, cgroupError(err) }
@@ -124,6 +122,17 @@ func (cs *cgroups) make(c *box.Config) func() (*group, error) {
 		m := <-done
 		return m.g, m.err
 	}
+}
+
+// prepare opens the place if the sandbox needs it. This process may have to leave the
+// place, before it has children of any kind: one that stayed behind, even the janitor
+// of the placeholders, would keep controllers from being turned on.
+func (cs *cgroups) prepare(c *box.Config) error {
+	if len(c.Cgroup.Controllers()) == 0 {
+		return nil
+	}
+	_, err := cs.open()
+	return cgroupError(err)
 }
 
 // open prepares the place.

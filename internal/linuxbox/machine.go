@@ -101,10 +101,13 @@ func (m *Machine) Close() error {
 	return errors.Join(errs...)
 }
 
-// Start makes a sandbox. What must exist before it is made comes first: the layers
-// of an overlay, or placeholders in the workspace.
+// Start makes a sandbox. What must exist before it is made comes first: the place of
+// its cgroup, the layers of an overlay, or placeholders in the workspace.
 func (m *Machine) Start(c *box.Config) (*box.Started, error) {
 	begin := time.Now()
+	if err := m.cgroups.prepare(c); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.Overlay != nil:
 		return m.startOverlaid(c, begin)

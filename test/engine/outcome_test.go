@@ -126,7 +126,7 @@ time.sleep(60)`), testbox.Ends(engine.OutcomeCPU, 128+int(unix.SIGXCPU), "cputim
 		{"children, and all goes well", testbox.Python(spin + `
 for i in range(2):
     if os.fork() == 0:
-        while time.process_time() < .53: pass
+        while time.process_time() < 1.06: pass
         os._exit(0)
 os.wait(); os.wait(); os._exit(0)`), testbox.Ends(engine.OutcomeOK, 0, "cputime")},
 		{"orphans", testbox.Python(spin + `
@@ -138,7 +138,7 @@ for i in range(3):
 time.sleep(60)`), testbox.Ends(engine.OutcomeCPU, 137, "cputime")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{CPUTime: time.Second}})
+			box := testbox.Start(t, eng, engine.Spec{Limits: engine.Limits{CPUTime: 2 * time.Second}})
 			c.want.Check(t, testbox.Run(t, box, c.program[0], c.program[1:]...))
 		})
 	}
