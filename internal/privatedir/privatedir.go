@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,8 @@ type Dir struct {
 	Path  string // absolute, with links resolved: rights are given to it
 	owner Owner
 	lock  *os.File
+
+	removing sync.Mutex // what one removes another would miss
 }
 
 // Make makes one. The caller calls Close.
@@ -62,8 +65,20 @@ func Make(o Owner) (_ *Dir, err error) {
 	return d, nil
 }
 
+// RemoveChild removes a directory in it. It may be gone already, with all the rest.
+func (d *Dir) RemoveChild(path string) error {
+	d.removing.Lock()
+	defer d.removing.Unlock()
+	if err := d.owner.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // Close removes the directory. Nothing of the sandbox runs any more.
 func (d *Dir) Close() error {
+	d.removing.Lock()
+	defer d.removing.Unlock()
 	// Unlocked when it is gone: others remove what they find unlocked.
 	return errors.Join(d.owner.Remove(d.Path), d.lock.Close())
 }

@@ -91,6 +91,24 @@ func TestMakeAndClose(t *testing.T) {
 	})
 }
 
+// A command that ends removes what it had while its sandbox is closed.
+func TestRemoveChildWhileClosing(t *testing.T) {
+	owners(t, func(t *testing.T, o Owner) {
+		temp(t)
+		for range 300 {
+			d := make1(t, o)
+			at := filepath.Join(d.Path, "run-1")
+			run(t, o.Do(func() error {
+				return errors.Join(os.MkdirAll(at+"/a/b", 0o700), os.WriteFile(at+"/4", nil, 0o400), os.WriteFile(at+"/a/x", nil, 0))
+			}))
+			child := make(chan error)
+			go func() { child <- d.RemoveChild(at) }()
+			run(t, d.Close(), <-child)
+			gone(t, d.Path)
+		}
+	})
+}
+
 // Sweep removes what a killed host has left behind, and nothing that is in use or
 // somebody else's.
 func TestSweep(t *testing.T) {

@@ -73,7 +73,10 @@ func flatten(top int, name string, moved *int) error {
 		return nil
 	}
 	var st unix.Stat_t
-	if serr := unix.Fstatat(top, name, &st, unix.AT_SYMLINK_NOFOLLOW); serr != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if serr := unix.Fstatat(top, name, &st, unix.AT_SYMLINK_NOFOLLOW); serr != nil {
+		return serr
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
 	if err := openUp(top, name); err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,7 +43,7 @@ func (b *procBox) Exec(r box.Request) (box.Process, error) {
 	if err != nil {
 		b.activity.Leave(box.Usage{}, 0)
 		if r.TextDir != "" {
-			err = errors.Join(err, b.removeTexts(r.TextDir))
+			err = errors.Join(err, b.dir.RemoveChild(r.TextDir))
 		}
 		return nil, err
 	}
@@ -118,13 +117,6 @@ func (b *procBox) writeTexts(r box.Request) error {
 		}
 		return err
 	})
-}
-
-func (b *procBox) removeTexts(dir string) error {
-	if err := b.owner.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // descriptors are those of the launcher: the command's, but that its standard
@@ -208,7 +200,7 @@ func (p *process) Release() error {
 	if p.textDir == "" {
 		return nil
 	}
-	return p.box.removeTexts(p.textDir)
+	return p.box.dir.RemoveChild(p.textDir)
 }
 
 // Wait reaps the command. Before that it looks once more: what has been left behind
