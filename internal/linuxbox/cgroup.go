@@ -95,8 +95,8 @@ func (g *group) limit() {
 	g.uses.End()
 }
 
-// make starts to make the sandbox's cgroup, if it has one. What it returns waits
-// until that is done.
+// make starts to make the sandbox's cgroup, if it has one; prepare came first. What it
+// returns waits until that is done.
 func (cs *cgroups) make(c *box.Config) func() (*group, error) {
 	if len(c.Cgroup.Controllers()) == 0 {
 		return func() (*group, error) { return nil, nil }
@@ -106,12 +106,8 @@ func (cs *cgroups) make(c *box.Config) func() (*group, error) {
 		err error
 	}
 	done := make(chan made, 1)
-	parent, err := cs.open()
-	if err != nil {
-		return func() (*group, error) { return nil, cgroupError(err) }
-	}
 	go func() {
-		g, err := parent.New(c.Cgroup)
+		g, err := cs.parent.New(c.Cgroup)
 		if err != nil {
 			done <- made{nil, cgroupError(err)}
 			return
@@ -131,22 +127,17 @@ func (cs *cgroups) prepare(c *box.Config) error {
 	if len(c.Cgroup.Controllers()) == 0 {
 		return nil
 	}
-	_, err := cs.open()
-	return cgroupError(err)
-}
-
-// open prepares the place.
-func (cs *cgroups) open() (*cgroup.Parent, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.parent == nil {
-		parent, err := cs.place.Open(cs.ahead)
-		if err != nil {
-			return nil, err
-		}
-		cs.parent = parent
+	if cs.parent != nil {
+		return nil
 	}
-	return cs.parent, nil
+	parent, err := cs.place.Open(cs.ahead)
+	if err != nil {
+		return cgroupError(err)
+	}
+	cs.parent = parent
+	return nil
 }
 
 // cgroupError says what a user can do about an error.
