@@ -60,11 +60,12 @@ func TestShells(t *testing.T) {
 // busyboxRoot makes a root file system of busybox alone, with links for the applets.
 func busyboxRoot(t testing.TB, applets ...string) string {
 	t.Helper()
-	testenv.Need(t, testenv.Program("busybox"))
+	const busybox = "/usr/bin/busybox"
+	testenv.Need(t, testenv.File(busybox))
 	root := testenv.Dir(t)
-	program, err := os.ReadFile("/usr/bin/busybox")
+	program, err := os.ReadFile(busybox)
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	for _, dir := range strings.Fields("bin dev etc proc tmp workspace") {
 		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {

@@ -68,6 +68,19 @@ func find(t rootfs.Table, path string) rootfs.Node {
 	return rootfs.Node{}
 }
 
+// checkNode compares what a table has at path with want; "" is nothing.
+func checkNode(t *testing.T, table rootfs.Table, path, want string) {
+	t.Helper()
+	n := find(table, path)
+	if want == "" {
+		if n.Path != "" {
+			t.Errorf("got %s, want nothing", n)
+		}
+	} else if got := n.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestHost(t *testing.T) {
 	merged := host("/usr", "/usr/bin", "/usr/lib", "/etc/ssl/certs").file("/etc/localtime").
 		link("/bin", "/usr/bin").link("/lib", "/usr/lib")
@@ -100,14 +113,7 @@ func TestHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := find(table, c.path)
-			if c.want == "" {
-				if n.Path != "" {
-					t.Errorf("got %s, want nothing", n)
-				}
-			} else if got := n.String(); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			checkNode(t, table, c.path, c.want)
 		})
 	}
 }
@@ -223,14 +229,7 @@ func TestDirectory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := find(table, c.path)
-			if c.want == "" {
-				if n.Path != "" {
-					t.Errorf("got %s, want nothing", n)
-				}
-			} else if got := n.String(); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			checkNode(t, table, c.path, c.want)
 		})
 	}
 }

@@ -17,9 +17,10 @@ func pythons(t *testing.T) []string {
 	if list := os.Getenv("TEGMEN_PYTHONS"); list != "" {
 		return filepath.SplitList(list)
 	}
+	testenv.Need(t, testenv.Program("python3"))
 	p, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3")
+		t.Fatal(err)
 	}
 	return []string{p}
 }

@@ -4,12 +4,14 @@ package testbox
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/seccomp"
 )
 
 // NoFilter leaves the seccomp filter out.
@@ -55,6 +57,19 @@ func host(t testing.TB) engine.Host {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// CompilePolicy compiles a Spec that has a policy of its own, which needs libseccomp.
+func CompilePolicy(t testing.TB, eng *engine.Engine, s engine.Spec) *engine.Plan {
+	t.Helper()
+	plan, err := eng.Compile(s)
+	if errors.Is(err, seccomp.ErrNoCompiler) {
+		testenv.Need(t, testenv.Libseccomp(err))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
 }
 
 // Start starts a sandbox and closes it when the test ends.

@@ -187,14 +187,8 @@ func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sa
 		t.Fatal(err)
 	}
 	dir := filepath.Dir(tegmen)
-	plan, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p},
+	plan := testbox.CompilePolicy(t, eng, engine.Spec{Seccomp: engine.Seccomp{Policy: p},
 		FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, "/opt/bin")}}})
-	if errors.Is(err, seccomp.ErrNoCompiler) {
-		testenv.Need(t, testenv.Libseccomp(err))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	container, err := eng.StartPlan(t.Context(), plan)
 	if err != nil {
 		t.Fatal(err)

@@ -147,13 +147,7 @@ func TestPolicyOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := eng.Compile(engine.Spec{Seccomp: engine.Seccomp{Policy: p}})
-	if errors.Is(err, seccomp.ErrNoCompiler) {
-		testenv.Need(t, testenv.Libseccomp(err))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := testbox.CompilePolicy(t, eng, engine.Spec{Seccomp: engine.Seccomp{Policy: p}})
 	box, err := eng.StartPlan(t.Context(), plan)
 	if err != nil {
 		t.Fatal(err)
