@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,9 +21,10 @@ import (
 
 // Machine starts sandboxes that are process groups. It holds next to nothing.
 type Machine struct {
-	host  box.Host
-	null  *os.File
-	swept sync.Once
+	host    box.Host
+	null    *os.File
+	swept   sync.Once
+	signals chan os.Signal // nobody receives; see defaultSignals
 }
 
 // Open prepares a machine. The caller closes it.
@@ -31,11 +33,27 @@ func Open(h box.Host) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{host: h, null: null}, nil
+	return &Machine{host: h, null: null, signals: defaultSignals()}, nil
+}
+
+// defaultSignals gives commands the default action of the signals that this process
+// ignores, as nohup(1) has it do: execve keeps what is ignored, but resets what is
+// handled. They are still without effect here, since nobody receives them.
+func defaultSignals() chan os.Signal {
+	c := make(chan os.Signal)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} { // Go handles all others itself
+		if signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c
 }
 
 // Close releases what the machine holds. The sandboxes have ended.
-func (m *Machine) Close() error { return m.null.Close() }
+func (m *Machine) Close() error {
+	signal.Stop(m.signals)
+	return m.null.Close()
+}
 
 // Start makes the sandbox's private directory and its watcher.
 func (m *Machine) Start(c *box.Config) (*box.Started, error) {

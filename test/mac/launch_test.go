@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -265,5 +266,17 @@ func TestExitCodes(t *testing.T) {
 		if res.Outcome != engine.OutcomeSignal || res.Signal != sig || res.ExitCode != 128+int(sig) {
 			t.Errorf("%s: %s, signal %s, code %d", sig, res.Outcome, res.Signal, res.ExitCode)
 		}
+	}
+}
+
+// What the caller ignores, as nohup has it do, commands do not.
+func TestExitCodesUnderNohup(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("sh", "-c", `trap "" HUP INT; exec "$0" -test.run "^TestExitCodes$"`, self).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
