@@ -51,7 +51,7 @@ var layers = [][]string{
 		"internal/bootstrap",
 	},
 	{"internal/wire", "internal/setup", "internal/privatedir", "internal/protect"},
-	{"internal/box"},
+	{"internal/box", "internal/holdback"},
 	{"internal/handoff"},
 	{"internal/linuxbox", "internal/procbox"},
 	{"engine"},

@@ -47,6 +47,8 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 	switch {
 	case res == nil:
 		return nil, failure(err, "")
+	case heldBack(res) != nil:
+		return nil, heldBack(res)
 	case res.Outcome == engine.OutcomeOK && err != nil:
 		return nil, fmt.Errorf("more than %d bytes", max)
 	case res.Outcome == engine.OutcomeOK:
@@ -62,6 +64,16 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 		return nil, err
 	}
 	return nil, whyFailed(string(res.Stderr), res.ExitCode)
+}
+
+// heldBack is an error if something that was written has been moved aside.
+func heldBack(res *engine.Result) error {
+	for _, h := range res.Held {
+		if !h.Stays {
+			return because("held back: it is a file "+h.Why, fs.ErrPermission)
+		}
+	}
+	return nil
 }
 
 // ReadFileBytes returns the content of a regular file of at most Options.File bytes.

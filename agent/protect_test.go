@@ -77,7 +77,7 @@ func TestWritesWhatIsReadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}, Limits: engine.Limits{Tmp: engine.MiB}},
+	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir, Protect: engine.ProtectStrict}, Limits: engine.Limits{Tmp: engine.MiB}},
 		agent.Options{})
 	for _, p := range []string{".vscode/x", ".vscode/a/b", ".idea/there", ".idea/new", "/usr/new", "/usr/new/new"} {
 		_, err := tools.WriteFile(t.Context(), agent.WriteInput{Path: p, Content: "x"})
@@ -106,7 +106,7 @@ func TestHidesPlaceholders(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	dir := testbox.Workspace(t)
-	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}}, agent.Options{})
+	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir, Protect: engine.ProtectStrict}}, agent.Options{})
 	same(t, say(t, tools.ListFiles, agent.ListInput{}), "(empty directory)")
 	say(t, tools.Shell, agent.ShellInput{Command: "mkdir -p sub/.vscode .hidden; ln -s . here; : >file; " +
 		"chmod a-w .hidden"})
@@ -133,7 +133,8 @@ func TestHidesPlaceholders(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir, AllowWrite: []string{".cursor"}}}, agent.Options{})
+		_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir, Protect: engine.ProtectStrict,
+			AllowWrite: []string{".cursor"}}}, agent.Options{})
 		say(t, tools.WriteFile, agent.WriteInput{Path: ".cursor/mine", Content: "x"})
 		same(t, names(t, tools, ""), ".cursor/ .git/ .idea/")
 		same(t, names(t, tools, ".git"), "objects/ refs/ HEAD")
@@ -145,4 +146,20 @@ func TestHidesPlaceholders(t *testing.T) {
 		}
 		same(t, names(t, tools, ""), ".cursor/ .git/ .idea/ .vscode/")
 	})
+}
+
+// A file that is moved aside as soon as it is written has not been written, and the model
+// is told why.
+func TestSaysWhatIsHeldBack(t *testing.T) {
+	testenv.NoRace(t)
+	dir := testbox.Workspace(t)
+	_, tools := hands(t, engine.Spec{FS: engine.FS{Workspace: dir}}, agent.Options{})
+	for p, why := range map[string]string{
+		".vscode/tasks.json": "editors", ".mcp.json": "agents", ".cursor/rules/x": "agents", "sub/../.vscode/y": "editors",
+	} {
+		_, err := tools.WriteFile(t.Context(), agent.WriteInput{Path: p, Content: "x"})
+		refusedAs(t, err, `write file "`+p+`": held back: it is a file which `+why+` execute`, fs.ErrPermission)
+	}
+	say(t, tools.WriteFile, agent.WriteInput{Path: ".npmrc", Content: "x"})
+	same(t, say(t, tools.ReadFile, agent.ReadInput{Path: ".npmrc"}), "x")
 }

@@ -343,6 +343,10 @@ func (c *Cmd) wait() (*Result, error) {
 	report := c.channel.hangUp(c.waitDelay())
 	res.Code = report.code
 	res.Refused = refusals(r.exit.Refused)
+	var err error
+	if res.Held, err = c.sandbox.newlyHeld(); err != nil {
+		return res, c.failed("wait", err)
+	}
 	if r.err != nil {
 		return res, c.failed("wait", r.err)
 	}

@@ -54,7 +54,7 @@ func RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result,
 
 // RunCode runs code in a sandbox of its own, and returns when nothing is left of
 // that. tools may be nil. Code that fails is a Result; see Sandbox.RunCode.
-func (e *Engine) RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set) (_ *Result, err error) {
+func (e *Engine) RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set) (*Result, error) {
 	p, err := c.prepare(tools)
 	if err != nil {
 		return nil, err // before anything is started
@@ -63,8 +63,14 @@ func (e *Engine) RunCode(ctx context.Context, s Spec, c Code, tools *broker.Set)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, box.Close()) }()
-	return box.prepared(ctx, c, p, tools, false).Run()
+	res, err := box.prepared(ctx, c, p, tools, false).Run()
+	err = errors.Join(err, box.Close())
+	if res != nil {
+		var herr error
+		res.Held, herr = box.Held() // with what was left behind
+		err = errors.Join(err, herr)
+	}
+	return res, err
 }
 
 // RunCode runs code in the sandbox: the next run finds the files that it leaves, and

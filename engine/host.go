@@ -49,6 +49,12 @@ type Host struct {
 	// ReadFile reads a small file of the host that is no link. nil reads nothing:
 	// linked worktrees of git are then not recognised.
 	ReadFile func(path string) ([]byte, error)
+	// ReadDir lists the names in a directory of the host that is no link. nil lists
+	// nothing: linked worktrees of git below a workspace are read-only then.
+	ReadDir func(path string) ([]string, error)
+	// HeldDir is where what is held back goes (ProtectWatch), absolute; it is made when
+	// it is needed. Guests must not reach it.
+	HeldDir string
 }
 
 // ProbeHost finds out what this machine and account can do. It starts nothing and

@@ -172,7 +172,7 @@ func TestSeccompOfAPlan(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	p, err := engine.Compile(engine.Spec{FS: engine.FS{Workspace: "/w", AllowWrite: []string{".vscode"}}}, linuxHost(nil))
+	p, err := engine.Compile(engine.Spec{FS: engine.FS{Workspace: "/w", Protect: engine.ProtectStrict, AllowWrite: []string{".vscode"}}}, linuxHost(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

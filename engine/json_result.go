@@ -30,6 +30,7 @@ type resultJSON struct {
 	Level           Level         `json:"level"`
 	Dropped         []droppedJSON `json:"dropped,omitempty"`
 	Refused         []refusalJSON `json:"refused,omitempty"`
+	Held            []heldJSON    `json:"held,omitempty"`
 
 	// Of code.
 	Run       string                   `json:"run,omitempty"`
@@ -63,6 +64,13 @@ type eventJSON struct {
 type droppedJSON struct {
 	Protection Protection `json:"protection"`
 	Reason     string     `json:"reason"`
+}
+
+type heldJSON struct {
+	Path  string `json:"path"`
+	Name  string `json:"name"`
+	Why   string `json:"why"`
+	Stays bool   `json:"stays,omitempty"`
 }
 
 type refusalJSON struct {
@@ -132,6 +140,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	for _, call := range r.Refused {
 		j.Refused = append(j.Refused, refusalJSON(call))
 	}
+	for _, h := range r.Held {
+		j.Held = append(j.Held, heldJSON(h))
+	}
 	for _, c := range r.Code.ToolCalls {
 		j.ToolCalls = append(j.ToolCalls, callOf(c))
 	}
@@ -182,6 +193,9 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 	}
 	for _, call := range j.Refused {
 		read.Refused = append(read.Refused, Refusal(call))
+	}
+	for _, h := range j.Held {
+		read.Held = append(read.Held, Held(h))
 	}
 	read.Code.addTools(j)
 	*r = read

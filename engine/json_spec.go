@@ -98,6 +98,7 @@ func (f *FS) members() []jsonMember {
 		{key: "overlay", at: &f.Overlay},
 		{key: "mounts", at: jsonSlice[Mount]{&f.Mounts, func(m *Mount) any { return m }}},
 		{key: "workspace", at: &f.Workspace},
+		{key: "protect", at: (*string)(&f.Protect)},
 		{key: "workspace_mode", at: (*string)(&f.WorkspaceMode)},
 		{key: "upper", at: &f.Upper},
 		{key: "allow_write", at: texts(&f.AllowWrite)},

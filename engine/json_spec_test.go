@@ -55,6 +55,7 @@ func filled() (s Spec) {
 	s.Limits.Memory, s.Limits.Pids, s.Limits.ToolTime = UnlimitedBytes, UnlimitedCount, UnlimitedTime
 	s.FS.Mounts[0].Mode, s.FS.Mounts[0].Type, s.FS.Mounts[1].Type = 0o755, MountBind, MountTmpfs
 	s.FS.WorkspaceMode, s.Seccomp.Profile, s.Limits.CPUSet = WorkspaceOverlay, "strict", "0-2,5"
+	s.FS.Protect = ProtectStrict
 	s.Degrade = []Protection{ProtectMemory, ProtectCPUs}
 	s.Require = []Requirement{{LimitMemory, ByCgroup}, {LimitCPUTime, ByRlimit}}
 	s.Env = []string{"A=1", "B=<&>"}

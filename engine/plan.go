@@ -92,6 +92,11 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%s\n", n)
 	}
 	p.printConfinement(line)
+	for _, d := range p.config.Watched {
+		for _, w := range d.Watched {
+			line("watch", "%s (%s)", path.Join(d.Source.Path, w.Name), w.What)
+		}
+	}
 	for _, d := range p.config.Placeholders {
 		for _, ph := range d.Placeholders {
 			for _, at := range ph.At {

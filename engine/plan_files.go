@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/holdback"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
@@ -149,7 +150,12 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	o := protect.Options{
 		Workspace: *pl.workspace, At: filepath.Clean(pl.spec.FS.Workspace),
 		Mountable: func(at string) error { return target("fs.workspace", at) },
-		Lookup:    pl.lookup, ReadFile: pl.host.ReadFile,
+		Lookup:    pl.lookup, ReadFile: pl.host.ReadFile, ReadDir: pl.host.ReadDir,
+		Strict: pl.spec.FS.Protect == ProtectStrict || pl.usesProcessGroups(), // where nothing would be reported
+		Watch:  pl.plan.Level == LevelNamespaces && !pl.overlaid() && pl.spec.FS.Protect != ProtectStrict,
+	}
+	if pl.spec.FS.Protect == ProtectOff {
+		o.AllowWrite = []string{"."}
 	}
 	for _, m := range pl.spec.FS.Mounts {
 		o.Mounts = append(o.Mounts, path.Clean(m.Target))
@@ -168,7 +174,21 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	}
 	pl.plan.notes = append(pl.plan.notes, d.Notes...)
 	if !pl.overlaid() {
-		pl.config.Placeholders, pl.config.Protected = d.Dirs, d.Any
+		pl.config.Protected = d.Any
+		for _, dir := range d.Dirs {
+			if len(dir.Placeholders) > 0 {
+				pl.config.Placeholders = append(pl.config.Placeholders, dir)
+			}
+			if len(dir.Watched) > 0 {
+				pl.config.Watched = append(pl.config.Watched, dir)
+			}
+		}
+		if len(pl.config.Watched) > 0 {
+			var err error
+			pl.config.Workspace = pl.workspace.Path
+			pl.config.Held, err = holdback.Dir(pl.host.HeldDir, pl.workspace.Path)
+			pl.fail(err)
+		}
 		return d.Nodes, len(errs) == 0
 	}
 	pl.config.Overlay = &box.Overlay{

@@ -15,6 +15,15 @@ func (pl *planner) overlaid() bool { return pl.spec.FS.WorkspaceMode == Workspac
 
 func checkOverlay(s Spec) (errs []error) {
 	f := s.FS
+	switch f.Protect {
+	case "", ProtectWatch, ProtectStrict, ProtectOff:
+		if f.Protect != "" && f.Workspace == "" {
+			errs = append(errs, invalidField("fs.protect", string(f.Protect), "without a workspace nothing is protected"))
+		}
+	default:
+		errs = append(errs, invalidField("fs.protect", quoted(f.Protect),
+			"neither %s nor %s nor %s", ProtectWatch, ProtectStrict, ProtectOff))
+	}
 	switch f.WorkspaceMode {
 	case "", WorkspaceDirect, WorkspaceOverlay:
 	default:

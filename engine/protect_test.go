@@ -128,7 +128,7 @@ func TestProtect(t *testing.T) {
 			[]string{"bind /w/.git ro"}, []string{"bind /main/.git"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile(Spec{FS: FS{Workspace: "/w", AllowWrite: c.allow}}, treeOf(c.files))
+			p, err := Compile(Spec{FS: FS{Workspace: "/w", AllowWrite: c.allow, Protect: ProtectStrict}}, treeOf(c.files))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,6 +147,58 @@ func TestProtect(t *testing.T) {
 				t.Log(strings.Join(got, "\n"))
 			}
 		})
+	}
+}
+
+// By default nothing is made in a workspace but in its directory of git: what guests may
+// not make is watched for.
+func TestProtectByWatching(t *testing.T) {
+	h := treeOf(map[string]string{
+		"/w/": "", "/w/.git/": "", "/w/.git/hooks/": "", "/w/.git/config": "", "/w/.hg/": "", "/w/.mcp.json": "",
+		"/w/.git/worktrees/": "", "/w/.git/worktrees/x/": "", "/w/.git/worktrees/x/commondir": "../..",
+	})
+	h.ReadDir = func(string) ([]string, error) { return []string{"x"}, nil }
+	p, err := Compile(Spec{FS: FS{Workspace: "/w", AllowWrite: []string{".zed"}}}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := p.String()
+	for _, line := range []string{
+		"bind     /w/.mcp.json from /w/.mcp.json (ro)", "bind     /w/.git/hooks from /w/.git/hooks (ro)",
+		"bind     /w/.hg from /w/.hg (rw)", // so that it cannot be moved away
+		"bind     /w/.git/worktrees/x from /w/.git/worktrees/x (rw)",
+		"bind     /w/.git/worktrees/x/commondir from /w/.git/worktrees/x/commondir (ro)",
+		"watch    /w/.vscode (moved aside if it is made)", "watch    /w/.hg/hgrc (moved aside if it is made)",
+		"watch    /w/.npmrc (reported if it is made)", "watch    /w/.github/workflows (reported if it is made)",
+		"watch    /w/HEAD (moved aside if the directory becomes a repository)",
+		"watch    /w/.git/worktrees (may be made; what git would execute in it is moved aside)",
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no %q", line)
+		}
+	}
+	for _, at := range p.Placeholders() {
+		if !strings.HasPrefix(at, "/w/.git/") {
+			t.Errorf("a placeholder at %s", at)
+		}
+	}
+	if strings.Contains(text, ".zed") {
+		t.Error("what may be written to is watched")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	for _, s := range []FS{{Workspace: "/w", Protect: "none"}, {Protect: ProtectStrict}} {
+		if _, err := Compile(Spec{FS: s}, h); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "protect") {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	if p, err := Compile(Spec{FS: FS{Workspace: "/w", Protect: ProtectOff}}, h); err != nil || strings.Contains(p.String(), "/w/.") {
+		t.Errorf("off: %v, %v", p, err)
+	}
+	h.HeldDir = "/w/.local/state"
+	if p, err := Compile(Spec{FS: FS{Workspace: "/w"}}, h); err != nil || rootfs.Within("/w", p.config.Held) {
+		t.Errorf("holds back in the workspace: %v", err)
 	}
 }
 
@@ -176,7 +228,7 @@ func TestProtectRefuses(t *testing.T) {
 			for k, v := range c.files {
 				files[k] = v
 			}
-			p, err := Compile(Spec{FS: FS{Workspace: "/w", AllowWrite: []string{c.allow}}}, treeOf(files))
+			p, err := Compile(Spec{FS: FS{Workspace: "/w", AllowWrite: []string{c.allow}, Protect: ProtectStrict}}, treeOf(files))
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "\n") > 0 {
 				t.Errorf("got %v, %v; want one line that says %q", p, err, c.says)
 			}
@@ -190,7 +242,7 @@ func TestProtectRefuses(t *testing.T) {
 // What is mounted by the Spec at a protected path, or above it, is as it says.
 func TestMountsWinOverProtection(t *testing.T) {
 	files := map[string]string{"/w/": "", "/w/.git/": "", "/w/.git/hooks/": "", "/w/x/": ""}
-	p, err := Compile(Spec{FS: FS{Workspace: "/w", Mounts: []Mount{
+	p, err := Compile(Spec{FS: FS{Workspace: "/w", Protect: ProtectStrict, Mounts: []Mount{
 		{Type: MountBind, Source: "/w/x", Target: "/w/.git/hooks"}, {Type: MountBind, Source: "/w/x", Target: "/w/.vscode"}, {Type: MountTmpfs, Target: "/w/.github"},
 	}}}, treeOf(files))
 	if err != nil {

@@ -29,7 +29,22 @@ type Result struct {
 	// Refused lists the system calls that the command and its descendants were
 	// refused until its end, with Seccomp.Audit; sorted by name.
 	Refused []Refusal
-	Start   StartInfo // when and how it was started
+	// Held lists what was made at protected paths of the workspace by then
+	// (ProtectWatch); at most 1,000. Of commands that run at once, the first to end has
+	// it. See Sandbox.Held as well.
+	Held  []Held
+	Start StartInfo // when and how it was started
+}
+
+// Held is something that was made at a protected path of a workspace.
+type Held struct {
+	Path string // on the host, absolute
+	Name string // the protected path that it belongs to, for FS.AllowWrite: ".vscode"
+	Why  string // continues the path: "which editors execute"
+	// Stays is set if it is still there, since it is executed only when somebody runs
+	// it. Otherwise it was moved to the user's store, which the command tegmen held
+	// lists and restores from.
+	Stays bool
 }
 
 // Streams says what is missing from a Result's Stdout and Stderr.

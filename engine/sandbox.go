@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,6 +30,7 @@ type Sandbox struct {
 	ended     bool // nothing is left of it
 	discarded bool // by Discard
 	running   map[*run]struct{}
+	held      []Held
 	watched   bool         // limits are being watched
 	added     atomic.Int64 // bytes to the workspace, when that was too much
 	runs      atomic.Int64 // names directories
@@ -76,6 +78,31 @@ func (s *Sandbox) Close() error {
 	s.kill()
 	<-s.done
 	return s.err
+}
+
+// Held lists what has been made at protected paths of the workspace so far
+// (ProtectWatch), of all commands: at most 10,000. After Close it has what processes
+// made that commands had left behind, too.
+func (s *Sandbox) Held() ([]Held, error) {
+	_, err := s.newlyHeld()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.held), err
+}
+
+// maxHeld bounds Sandbox.held: guests can make any number.
+const maxHeld = 10_000
+
+// newlyHeld is what nobody has been told of yet.
+func (s *Sandbox) newlyHeld() (held []Held, err error) {
+	list, err := s.box.Held()
+	for _, h := range list {
+		held = append(held, Held(h))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = append(s.held, held[:min(len(held), maxHeld-len(s.held))]...)
+	return held, fromBox(err)
 }
 
 func (s *Sandbox) kill() {

@@ -99,6 +99,9 @@ func (s *Session) RunCode(ctx context.Context, c Code, tools *broker.Set) (*Resu
 	}
 	if answered {
 		res.finishRun(reportOf(served.End()))
+		var herr error
+		res.Held, herr = s.box.newlyHeld()
+		err = errors.Join(err, herr)
 	}
 	if res != nil {
 		stdout.into(&res.Stdout, &res.Streams.TruncatedStdout)

@@ -69,9 +69,11 @@ type FS struct {
 	//
 	// What programs of the host would execute later is read-only in it: hooks and
 	// settings of git, files that shells, editors, agents and package managers run.
-	// Protected paths that do not exist cannot be created: while the sandbox lives an
-	// empty placeholder takes their place, on the host as well.
+	// Protect says what becomes of such files that do not exist yet.
 	Workspace string
+	// Protect says what happens to protected paths of the workspace that commands make;
+	// "" is ProtectWatch.
+	Protect ProtectMode
 	// WorkspaceMode says what becomes of what is written to the workspace; "" is
 	// WorkspaceDirect.
 	WorkspaceMode WorkspaceMode
@@ -85,6 +87,26 @@ type FS struct {
 	// everything can be changed inside, and Commit refuses what is protected.
 	AllowWrite []string
 }
+
+// ProtectMode is "", "watch", "strict" or "off".
+type ProtectMode string
+
+// The ways to protect a workspace. What exists is read-only in all but ProtectOff.
+const (
+	// ProtectWatch makes nothing in the workspace. What a program of the host would
+	// execute when the directory is merely opened, entered or asked for its status is
+	// moved aside as soon as it appears, and at the latest when a command ends; what
+	// would be executed only when somebody runs it stays. Result.Held names both. In a
+	// directory of git that exists, placeholders stand for what is missing, as with
+	// ProtectStrict.
+	ProtectWatch ProtectMode = "watch"
+	// ProtectStrict keeps protected paths from being made at all: while the sandbox
+	// lives an empty placeholder stands in the place of each, on the host as well.
+	// Many tools stumble over them.
+	ProtectStrict ProtectMode = "strict"
+	// ProtectOff protects nothing, as AllowWrite does with ".".
+	ProtectOff ProtectMode = "off"
+)
 
 // WorkspaceMode is "", "rw" or "overlay".
 type WorkspaceMode string

@@ -72,7 +72,7 @@ var fieldFlags = map[string]string{
 	"name": "--name", "hostname": "--hostname", "user": "--user", "env": "--env", "vars": "--var",
 	"fs.root": "--rootfs", "fs.overlay": "--overlay", "fs.mounts": "mount", // -v, --mount or --tmpfs
 	"fs.workspace": "--workspace", "fs.workspace_mode": "--workspace mode", "fs.upper": "--workspace upper",
-	"fs.allow_write": "--allow-write", "require": "--require", "degrade": "--degrade",
+	"fs.allow_write": "--allow-write", "fs.protect": "--protect", "require": "--require", "degrade": "--degrade",
 	"limits.wall_seconds": "--timeout", "limits.cpu_time_seconds": "--ulimit cpu",
 	"limits.memory_bytes": "--memory", "limits.memory_high_bytes": "--memory-high",
 	"limits.address_space_bytes": "--ulimit as", "limits.cpus": "--cpus", "limits.cpu_weight": "--cpu-weight",

@@ -20,6 +20,9 @@ func (o *options) fileFlags(f *flags) {
 		func(v string) error { return parseWorkspace(v, &o.spec) }, "workspace")
 	f.value("PATH", "allow changes to PATH of the workspace, although tools on the host execute it",
 		appendTo(&fs.AllowWrite, verbatim), "allow-write")
+	f.value("MODE", "what happens to such paths if they are new: watch (default) moves them aside, strict has "+
+		"placeholders in their place, off protects nothing",
+		setTo(&fs.Protect, func(v string) (engine.ProtectMode, error) { return engine.ProtectMode(v), nil }), "protect")
 	if f.Name() != "plan" {
 		f.yes(&o.commit, "with mode=overlay: apply the changes to the workspace if the program exits with 0", "commit")
 		f.value("FILE", "with mode=overlay: write the changes as a patch to FILE, or to standard output if it is -",

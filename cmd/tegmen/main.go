@@ -34,6 +34,8 @@ func commands() []command {
 		{"doctor", "doctor", "report what this kernel and account allow and how to enable the rest", doctorMain},
 		{"seccomp", "seccomp show [PROFILE] | explain CALL [PROFILE] | check FILE",
 			"print which system calls a profile allows and why; check a policy", seccompMain},
+		{"held", "held [--restore | --drop] [DIR [PATH...]]",
+			"list what was held back in a workspace, and restore it or drop it", heldMain},
 		{"version", "version", "print the version", versionMain},
 		{"completion", "completion bash|zsh|fish", "print a completion script for the shell", completionMain},
 	}

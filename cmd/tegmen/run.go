@@ -106,6 +106,12 @@ func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result,
 		restore()
 		err = o.collect(ctx, box, res)
 	}
+	if err == nil && o.spec.FS.Workspace != "" {
+		err = box.Close() // what it has left behind makes nothing any more
+		var herr error
+		res.Held, herr = box.Held()
+		err = errors.Join(err, herr)
+	}
 	return res, err
 }
 
@@ -195,6 +201,7 @@ func (o *options) report(res *engine.Result) (int, error) {
 			fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
 		}
 	}
+	reportHeld(res.Held)
 	for _, r := range res.Refused {
 		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s (%d)\n", r.Call, r.Action, r.Count)
 	}

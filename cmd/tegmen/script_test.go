@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 			s := new(session)
 			env.Values[sessionKey] = s
 			env.Defer(s.close)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			// testscript makes its directories private. Guests of root are nobody and
 			// must reach them.
 			return os.Chmod(filepath.Dir(env.WorkDir), 0o755)

@@ -48,6 +48,9 @@ type Box interface {
 	Watch() <-chan Exceeded
 	// Usage is what the sandbox has used so far.
 	Usage() Usage
+	// Held looks for what commands have made that the workspace may not have, and
+	// returns what was found since the last call. It may be called after Wait.
+	Held() ([]Held, error)
 	// Kill ends everything in it, and returns at once.
 	Kill()
 	// Wait returns when nothing is left of it. It is called once.
@@ -115,6 +118,14 @@ type Refusal struct {
 	Call   string // its name: "mount"
 	Action string // what the command got: "EPERM", "kill"
 	Count  int    // how often
+}
+
+// Held is what a guest has made at a protected path.
+type Held struct {
+	Path  string // on the host, absolute
+	Name  string // the protected path that it belongs to, relative to the workspace
+	Why   string // continues the path: "which editors execute"
+	Stays bool   // it is still there; otherwise it was moved aside
 }
 
 // Exceeded is a limit of Config.Watch that was exceeded.

@@ -30,4 +30,6 @@ type Host struct {
 	Lookup   func(path string) (rootfs.Source, error) // looks at a path of the host
 	Device   func(path string) (string, error)        // finds the number of a block device: "8:0"
 	ReadFile func(path string) ([]byte, error)        // reads a file of the host
+	ReadDir  func(path string) ([]string, error)      // lists a directory of the host
+	HeldDir  string                                   // where what is held back goes
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/handoff"
+	"github.com/tegmen-dev/tegmen/internal/holdback"
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/sample"
 	"github.com/tegmen-dev/tegmen/internal/setup"
@@ -29,9 +30,10 @@ type nsBox struct {
 	pid          int
 	pidfd        *os.File
 	timing       box.Timing
-	placeholders *placeholders // nil: none
-	group        *group        // nil: it has no cgroup
-	sampled      sampled       // without a cgroup
+	placeholders *placeholders   // nil: none
+	watch        *holdback.Watch // nil: nothing is watched for
+	group        *group          // nil: it has no cgroup
+	sampled      sampled         // without a cgroup
 	activity     box.Activity
 
 	ending sync.Once
@@ -72,7 +74,16 @@ func (b *nsBox) Wait() error {
 	_, _, err := waitFor(b.pidfd, b.pid, b.Kill)
 	close(b.over)
 	b.sampled.close()
-	return errors.Join(err, b.pidfd.Close(), b.placeholders.close(), b.group.close())
+	return errors.Join(err, b.pidfd.Close(), b.watch.Close(), b.placeholders.close(), b.group.close())
+}
+
+// Held implements box.Box.
+func (b *nsBox) Held() (held []box.Held, err error) {
+	found, err := b.watch.Settle()
+	for _, f := range found {
+		held = append(held, box.Held(f))
+	}
+	return held, err
 }
 
 // hold calls f with the descriptor of pid 1, which stays what it is meanwhile:

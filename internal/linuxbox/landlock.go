@@ -123,6 +123,9 @@ func (b *landlockBox) Wait() error {
 	return errors.Join(b.dir.Close(), b.image.Close())
 }
 
+// Held finds nothing: there is no workspace with protected paths.
+func (b *landlockBox) Held() ([]box.Held, error) { return nil, nil }
+
 // Terminal opens a pseudo-terminal of the host's.
 func (b *landlockBox) Terminal(w box.WindowSize) (master, slave *os.File, err error) {
 	return handoff.OpenTerminal(w)

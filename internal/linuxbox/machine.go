@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/holdback"
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 )
@@ -39,6 +40,7 @@ type Machine struct {
 
 	cgroups  cgroups
 	commands commands
+	watcher  holdback.Watcher
 	mu       sync.Mutex
 	spawners map[launch.Identity]*launch.Spawner
 }
@@ -87,7 +89,7 @@ func (m *Machine) Close() error {
 	if m.templates != nil {
 		errs = append(errs, m.templates.close())
 	}
-	errs = append(errs, m.cgroups.close())
+	errs = append(errs, m.cgroups.close(), m.watcher.Close())
 	m.mu.Lock()
 	for _, s := range m.spawners {
 		s.Close()
@@ -111,7 +113,7 @@ func (m *Machine) Start(c *box.Config) (*box.Started, error) {
 	switch {
 	case c.Overlay != nil:
 		return m.startOverlaid(c, begin)
-	case len(c.Placeholders) > 0:
+	case len(c.Placeholders)+len(c.Watched) > 0:
 		return m.startProtected(c, begin)
 	}
 	b, err := m.start(c, -1, begin)
@@ -121,7 +123,8 @@ func (m *Machine) Start(c *box.Config) (*box.Started, error) {
 	return &box.Started{Box: b, Timing: b.timing}, nil
 }
 
-// startProtected makes the placeholders and the sandbox.
+// startProtected makes the placeholders, if there are any, and the sandbox, whose
+// workspace is watched before there is anyone in it.
 func (m *Machine) startProtected(c *box.Config, begin time.Time) (*box.Started, error) {
 	ph, err := m.makePlaceholders(c)
 	if err != nil {
@@ -129,11 +132,17 @@ func (m *Machine) startProtected(c *box.Config, begin time.Time) (*box.Started, 
 	}
 	with := *c
 	with.Table = protect.Mount(c.Table, c.Placeholders, ph.source)
+	var watch *holdback.Watch
+	if len(c.Watched) > 0 {
+		if watch, err = m.watcher.Start(holdback.Open(c.Held), c.Workspace, c.Watched); err != nil {
+			return nil, errors.Join(err, ph.close())
+		}
+	}
 	b, err := m.start(&with, -1, begin)
 	if err != nil {
-		return nil, errors.Join(err, ph.close())
+		return nil, errors.Join(err, watch.Close(), ph.close())
 	}
-	b.placeholders = ph
+	b.placeholders, b.watch = ph, watch
 	if ph.janitor != nil {
 		ph.janitor.Init.Set(b.pid)
 	}

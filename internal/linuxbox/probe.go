@@ -17,6 +17,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/cgroup"
 	"github.com/tegmen-dev/tegmen/internal/box"
+	"github.com/tegmen-dev/tegmen/internal/holdback"
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 	"github.com/tegmen-dev/tegmen/internal/setup"
@@ -36,6 +37,7 @@ func Probe() (box.Host, error) {
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
+		ReadDir: protect.ReadNames, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
 	}
 	var info unix.Sysinfo_t

@@ -40,7 +40,7 @@ func Open(h box.Host) (*Machine, error) {
 // ignores, as nohup(1) has it do: execve keeps what is ignored, but resets what is
 // handled. They are still without effect here, since nobody receives them.
 func defaultSignals() chan os.Signal {
-	c := make(chan os.Signal)
+	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} { // Go handles all others itself
 		if signal.Ignored(s) {
 			signal.Notify(c, s)
@@ -241,6 +241,9 @@ func (b *procBox) Wait() error {
 	b.running.Wait()
 	return errors.Join(b.forks.close(), b.dir.Close(), b.watcher.close())
 }
+
+// Held finds nothing: a profile keeps protected paths from being made.
+func (b *procBox) Held() ([]box.Held, error) { return nil, nil }
 
 // Terminal opens a pseudo-terminal of the host's.
 func (b *procBox) Terminal(w box.WindowSize) (master, slave *os.File, err error) {

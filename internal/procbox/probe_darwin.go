@@ -31,7 +31,7 @@ func Probe() (box.Host, error) {
 	h := box.Host{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: unix.ByteSliceToString(uts.Release[:]),
 		UID: os.Geteuid(), GID: os.Getegid(), CPUs: runtime.NumCPU(),
-		HardLimits: make(map[string]uint64), Lookup: lookup, ReadFile: protect.ReadSmall,
+		HardLimits: make(map[string]uint64), Lookup: lookup, ReadFile: protect.ReadSmall, ReadDir: protect.ReadNames,
 		TrySeatbelt: func() error { return trySandboxExec(sandboxExec) }, SandboxExec: sandboxExec,
 	}
 	h.Home, _ = os.UserHomeDir() // without one there are no secrets in it

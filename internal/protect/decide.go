@@ -12,15 +12,16 @@ func Decide(o Options) (Decision, []error) {
 	for _, g := range protected {
 		missing := g.missing
 		if missing == together && !w.any(ws, g.names) {
-			missing = mayBeMade
+			ws.Names = append(ws.Names, g.names...)
+			continue
 		}
 		for _, n := range g.names {
-			errs = append(errs, w.protect(ws, entry{name: n, missing: missing}, n))
+			errs = append(errs, w.protect(ws, entry{name: n, why: g.why, missing: missing}, n))
 		}
 	}
 	d := Decision{Nodes: w.nodes, Notes: w.notes, Any: len(w.seen) > 0, at: ws.At}
 	for _, dir := range w.dirs {
-		if len(dir.Placeholders) > 0 {
+		if len(dir.Placeholders)+len(dir.Watched) > 0 {
 			d.Dirs = append(d.Dirs, *dir)
 		}
 	}

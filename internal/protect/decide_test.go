@@ -46,7 +46,7 @@ func (files tree) read(p string) ([]byte, error) {
 
 // decide protects /w of a host with these files.
 func decide(files tree, change func(*Options)) (Decision, []error) {
-	o := Options{At: "/w", Lookup: files.lookup, ReadFile: files.read, Mountable: func(string) error { return nil }}
+	o := Options{At: "/w", Strict: true, Lookup: files.lookup, ReadFile: files.read, Mountable: func(string) error { return nil }}
 	o.Workspace, _ = files.lookup("/w")
 	if change != nil {
 		change(&o)

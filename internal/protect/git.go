@@ -28,6 +28,12 @@ func (w *planner) git(ws *Dir) error {
 	all := w.allowed(name)
 	src, err := w.find(path.Join(ws.Source.Path, name))
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && w.Watch:
+		if all {
+			return nil
+		}
+		ws.Watched = append(ws.Watched, Watched{Name: name, As: name, Why: "which git executes", What: Repository})
+		return w.opened(name)
 	case errors.Is(err, fs.ErrNotExist):
 		return w.protect(ws, entry{name: name}, name)
 	case all && (err != nil || src.Dir):
@@ -48,6 +54,9 @@ func (w *planner) git(ws *Dir) error {
 // can break that. One missing part is enough to prevent it. A workspace that has all
 // of them is a repository, and is protected as one.
 func (w *planner) bareRepository(ws *Dir) error {
+	if w.Watch {
+		return w.watchBare(ws)
+	}
 	// A commondir could say that two of them are elsewhere.
 	if err := w.protect(ws, entry{name: commonDir}, commonDir); err != nil {
 		return err
@@ -64,12 +73,38 @@ func (w *planner) bareRepository(ws *Dir) error {
 			return err
 		}
 	}
-	for _, name := range repositoryParts {
-		if w.allowed(name) {
-			return nil
-		}
+	if slices.ContainsFunc(repositoryParts, w.allowed) {
+		return nil
 	}
 	return w.gitDirNames(ws)
+}
+
+// watchBare is bareRepository where what is missing is watched for.
+func (w *planner) watchBare(ws *Dir) error {
+	var had []string
+	parts := 0
+	for _, name := range append([]string{commonDir}, repositoryParts...) {
+		_, err := w.find(path.Join(ws.Source.Path, name))
+		switch {
+		case err == nil && name != commonDir:
+			parts++
+		case errors.Is(err, fs.ErrNotExist) && !w.allowed(name):
+			had = append(had, name)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if parts == len(repositoryParts) {
+		if slices.ContainsFunc(repositoryParts, w.allowed) {
+			return nil
+		}
+		return w.gitDirNames(ws)
+	}
+	if len(had) > 0 {
+		ws.Watched = append(ws.Watched, Watched{
+			Name: "HEAD", As: "HEAD", Why: "which makes the directory a repository of git", What: Bare, Had: had})
+	}
+	return nil
 }
 
 // gitDir protects a directory of git that is in the workspace.
@@ -83,7 +118,55 @@ func (w *planner) gitDir(ws *Dir, name string) error {
 		return fmt.Errorf("protect %s: its commondir redirects git: "+
 			"remove it, or allow changes (allow write .git)", d.Source.Path)
 	}
-	return w.gitDirNames(d)
+	return errors.Join(w.gitDirNames(d), w.worktrees(d))
+}
+
+// worktrees protects the directories in which git keeps what it needs for linked
+// worktrees. Each must change for a commit there, but not what it belongs to.
+func (w *planner) worktrees(d *Dir) error {
+	const as = ".git/" + worktreesDir
+	if w.allowed(as) {
+		return nil
+	}
+	if !w.Watch || w.ReadDir == nil {
+		return w.protect(d, entry{name: worktreesDir, missing: harmless, inGit: true}, as)
+	}
+	watched := Watched{Name: worktreesDir, As: as, Why: "which git executes", What: Worktrees}
+	src, err := w.find(path.Join(d.Source.Path, worktreesDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.Watched = append(d.Watched, watched)
+		return nil
+	case err != nil:
+		return err
+	}
+	names, err := w.ReadDir(src.Path)
+	if err != nil {
+		return err
+	}
+	w.bind(d, worktreesDir, src, false)
+	var errs []error
+	for _, name := range names {
+		name = path.Join(worktreesDir, name)
+		if admin, err := w.find(path.Join(d.Source.Path, name)); err == nil && admin.Dir {
+			errs = append(errs, w.worktree(d, name, admin))
+		}
+	}
+	watched.Had = names
+	d.Watched = append(d.Watched, watched)
+	return errors.Join(errs...)
+}
+
+// worktree pins git's directory of one linked worktree, and protects what says
+// where its hooks and settings are.
+func (w *planner) worktree(d *Dir, name string, admin rootfs.Source) error {
+	w.bind(d, name, admin, false)
+	var errs []error
+	for _, file := range []entry{{name: "commondir"}, {name: "gitdir"}, {name: "config.worktree", file: true}} {
+		file.name, file.inGit = path.Join(name, file.name), true
+		errs = append(errs, w.protect(d, file, ".git/"+file.name))
+	}
+	return errors.Join(errs...)
 }
 
 // enter pins a directory in the workspace and every parent of it.
@@ -153,7 +236,7 @@ func (w *planner) lost(ws *Dir, why string, paths ...string) error {
 // linked mounts the repository of which the workspace is a linked worktree.
 // admin is the directory in it that is the worktree's own.
 func (w *planner) linked(ws *Dir, admin rootfs.Source, common string) error {
-	name := path.Join("worktrees", path.Base(admin.Path))
+	name := path.Join(worktreesDir, path.Base(admin.Path))
 	back := w.line(path.Join(admin.Path, "gitdir"))
 	if back != "" && !filepath.IsAbs(back) {
 		back = path.Join(admin.Path, back)
@@ -178,15 +261,12 @@ func (w *planner) linked(ws *Dir, admin rootfs.Source, common string) error {
 		w.bind(d, ".", src, false)
 	}
 	errs := []error{w.gitDirNames(d)}
-	if w.allowed(".git/worktrees") {
+	if w.allowed(".git/" + worktreesDir) {
 		return errors.Join(errs...)
 	}
-	// Of all worktrees, only this one may change, but not what it belongs to.
-	w.bind(d, name, admin, false)
-	for _, file := range []entry{{name: "commondir"}, {name: "gitdir"}, {name: "config.worktree", file: true}} {
-		file.name = path.Join(name, file.name)
-		errs = append(errs, w.protect(d, file, ".git/"+file.name))
-	}
+	// Of all worktrees, only this one may change.
+	errs = append(errs, w.protect(d, entry{name: worktreesDir, missing: harmless, inGit: true}, ".git/"+worktreesDir),
+		w.worktree(d, name, admin))
 	return errors.Join(errs...)
 }
 

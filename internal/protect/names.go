@@ -1,77 +1,81 @@
 package protect
 
-// protected are the names that a guest may neither change nor make in a workspace:
-// programs on the host execute these files, or let them decide what to execute, at
-// the next ordinary use of the directory. Names are relative to the workspace.
+// protected are the names that a guest may not change in a workspace: programs on
+// the host execute these files, or let them decide what to execute. Names are
+// relative to the workspace.
 //
 // Code that people run knowingly (Makefile, package.json) is not here: a guest is
 // there to write it.
 var protected = []group{
-	{why: "git follows it to other repositories", names: []string{
+	{why: "which git follows to other repositories", missing: told, names: []string{
 		".gitmodules",
 	}},
-	{why: "Mercurial runs the hooks that they name", names: []string{
+	{why: "which names hooks that Mercurial runs", names: []string{
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath",
 	}},
-	{why: "editors run what they say when the directory is opened", names: []string{
+	{why: "which editors execute", names: []string{
 		".vscode", ".idea", ".zed",
 	}},
-	{why: "agents run the commands and servers that they define", names: []string{
+	{why: "which agents execute", names: []string{
 		".claude", ".cursor", ".codex", ".gemini", ".continue", ".windsurf", ".mcp.json", ".aider.conf.yml",
 	}},
-	{why: "package managers run what they name, whatever is asked of them", names: []string{
+	{why: "which package managers execute", missing: told, names: []string{
 		".npmrc", ".yarnrc", ".pnpmfile.cjs",
 	}},
-	{why: "they run elsewhere, with the project's secrets, as soon as they are pushed", names: []string{
+	{why: "which runs elsewhere with the project's secrets, once it is pushed", missing: told, names: []string{
 		".github/workflows", ".github/actions", ".gitlab-ci.yml",
 	}},
-	{why: "shells, editors and git read them in the home directory, which has some of them",
-		missing: together, names: []string{
-			".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-			".inputrc", ".gitconfig", ".vim", ".vimrc", ".exrc", ".nvim", ".nvimrc",
-		}},
-	{why: "git runs them as hooks, once it has been told to", missing: mayBeMade, names: []string{
+	{why: "which shells, editors or git execute in a home directory, as this seems to be", missing: together, names: []string{
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+		".inputrc", ".gitconfig", ".vim", ".vimrc", ".exrc", ".nvim", ".nvimrc",
+	}},
+	{why: "which git runs as hooks, once it has been told to", missing: harmless, names: []string{
 		".husky", ".githooks", ".pre-commit-config.yaml",
 	}},
-	{why: "they are asked about before they are run, if they are new", missing: mayBeMade, names: []string{
+	{why: "which tools execute after asking", missing: harmless, names: []string{
 		".envrc", ".dir-locals.el", ".devcontainer",
 	}},
-	{why: "they run elsewhere, for projects that have been set up there", missing: mayBeMade, names: []string{
+	{why: "which runs elsewhere, for projects that have been set up there", missing: harmless, names: []string{
 		".circleci", ".buildkite", ".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
 		"Jenkinsfile",
 	}},
-	{why: "yarn runs what it names, and fails where it is a directory", missing: mayBeMade, names: []string{
+	{why: "which yarn executes", missing: harmless, names: []string{ // and a directory of that name breaks it
 		".yarnrc.yml",
 	}},
 }
 
 // group is names that are protected for one reason.
 type group struct {
-	why     string
+	why     string // continues the name: "which editors execute"
 	missing missing
 	names   []string
 }
 
-// missing says how a name that does not exist is treated.
+// missing says how a name that does not exist is treated. What a program of the host
+// executes when the directory is merely opened, entered or asked for its status is
+// never left there; what it executes when somebody runs it is only reported.
 type missing uint8
 
 const (
-	never     missing = iota // it cannot be made
-	together                 // it cannot be made where another of the group exists
-	mayBeMade                // it does nothing by itself
+	never    missing = iota // it cannot be made, or is held back
+	together                // likewise, where another of the group exists
+	told                    // it can be made, and is reported; Strict: as never
+	harmless                // it can be made, and is reported
 )
 
 // gitNames are protected in a directory of git, such as a workspace's .git. Git
 // must be able to read what it looks for, even while it is a placeholder, so some
 // placeholders are files.
 var gitNames = []entry{
-	{name: "hooks"},                              // executed
-	{name: "config", file: true},                 // names commands: core.fsmonitor, core.hooksPath, filters, aliases
-	{name: "config.worktree", file: true},        // names commands, with extensions.worktreeConfig
-	{name: "commondir", file: true, data: ".\n"}, // where config and hooks are: here
-	{name: "modules"},                            // the same, of submodules
-	{name: "worktrees", missing: mayBeMade},      // the same, of linked ones; git makes new ones itself
+	{name: "hooks", inGit: true},                              // executed
+	{name: "config", inGit: true, file: true},                 // names commands: core.fsmonitor, core.hooksPath, filters, aliases
+	{name: "config.worktree", inGit: true, file: true},        // names commands, with extensions.worktreeConfig
+	{name: "commondir", inGit: true, file: true, data: ".\n"}, // where config and hooks are: here
+	{name: "modules", inGit: true},                            // the same, of submodules
 }
+
+// worktreesDir is, in a directory of git, where linked worktrees have the same.
+const worktreesDir = "worktrees"
 
 // repositoryParts make a directory a bare repository, even without a config. A file
 // refs or objects does not count, nor does a directory that nobody may search; a
@@ -85,7 +89,9 @@ const commonDir = "commondir"
 // directory, or a file with data.
 type entry struct {
 	name    string
+	why     string // as of a group
 	missing missing
+	inGit   bool // in a directory of git, where it is never watched: see planner.missing
 	file    bool
 	data    string
 	closed  bool // a directory that nobody may search
@@ -96,6 +102,7 @@ func allNames() (names []string) {
 	for _, g := range gitNames {
 		names = append(names, ".git/"+g.name)
 	}
+	names = append(names, ".git/"+worktreesDir)
 	for _, g := range protected {
 		names = append(names, g.names...)
 	}

@@ -18,16 +18,19 @@ type Options struct {
 	At         string        // the path by which the workspace was asked for, absolute and clean
 	Mounts     []string      // where else something is mounted, absolute and clean: what was asked for wins
 	AllowWrite []string      // paths, relative to the workspace, that are not protected
+	Watch      bool          // what is missing is watched for; otherwise a placeholder stands for it
+	Strict     bool          // what is missing cannot be made, even if it would only be reported
 	// Mountable returns an error if nothing may be mounted at a path.
 	Mountable func(path string) error
-	Lookup    rootfs.Lookup                     // resolves a path of the host
-	ReadFile  func(path string) ([]byte, error) // nil reads nothing
+	Lookup    rootfs.Lookup                       // resolves a path of the host
+	ReadFile  func(path string) ([]byte, error)   // nil reads nothing
+	ReadDir   func(path string) ([]string, error) // lists the names in a directory; nil lists nothing
 }
 
 // Decision is how a workspace is protected.
 type Decision struct {
 	Nodes []rootfs.Node // to be mounted: existing paths, read-only, and their parents
-	Dirs  []Dir         // that need placeholders
+	Dirs  []Dir         // that need placeholders, or are watched
 	Notes []string      // what people should know
 	Any   bool          // something is protected
 
@@ -43,12 +46,13 @@ type Placeholder struct {
 	Closed bool     // a directory that nobody may search
 }
 
-// Dir is a directory of the host in which placeholders are made.
+// Dir is a directory of the host in which protected paths do not exist.
 type Dir struct {
 	Source       rootfs.Source // the directory, on the host
 	At           []string      // its paths inside
 	Placeholders []Placeholder // what may have to be made in it
 	Names        []string      // all that may be placeholders here, even of other sandboxes
+	Watched      []Watched     // what guests may make in it
 }
 
 // LockName is a directory that stands beside placeholders as long as any sandbox
@@ -80,28 +84,54 @@ func (w *planner) protect(d *Dir, g entry, as string) error {
 		return nil
 	}
 	parts := strings.Split(g.name, "/")
+	var parents []func()
 	for i := range parts {
 		part, last := path.Join(parts[:i+1]...), i == len(parts)-1
 		src, err := w.find(path.Join(d.Source.Path, part))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if g.missing == mayBeMade {
-				return nil
-			}
 			p := Placeholder{Name: part, File: last && g.file, Data: g.data, Closed: last && g.closed}
-			return w.placeholder(d, p, strings.TrimSuffix(as, strings.TrimPrefix(g.name, part)))
+			return w.missing(d, g, p, strings.TrimSuffix(as, strings.TrimPrefix(g.name, part)), parents)
 		case err != nil && w.seen[err.Error()]:
 			return nil // of a parent, and reported
 		case err != nil:
 			w.seen[err.Error()] = true
 			return err
-		case last || !src.Dir:
-			w.bind(d, part, src, true)
-			return nil
 		}
-		w.bind(d, part, src, false)
+		readOnly := last || !src.Dir
+		parents = append(parents, func() { w.bind(d, part, src, readOnly) })
+		if readOnly {
+			break
+		}
 	}
+	call(parents)
 	return nil
+}
+
+func call(list []func()) {
+	for _, f := range list {
+		f()
+	}
+}
+
+// missing decides what becomes of a name that does not exist. In a directory of git
+// it is never watched: there placeholders are in nobody's way, and keep the name from
+// being made at all.
+func (w *planner) missing(d *Dir, g entry, p Placeholder, as string, pinParents []func()) error {
+	watch := w.Watch && !g.inGit
+	switch {
+	case g.missing == harmless || g.missing == told && !w.Strict:
+		if watch {
+			d.Watched = append(d.Watched, Watched{Name: g.name, As: g.name, Why: g.why, What: Tell})
+		}
+		return nil
+	case watch:
+		call(pinParents)
+		d.Watched = append(d.Watched, Watched{Name: g.name, As: g.name, Why: g.why, What: Hold})
+		return nil
+	}
+	call(pinParents)
+	return w.placeholder(d, p, as)
 }
 
 // any reports whether one of the names exists.
@@ -143,12 +173,20 @@ func (w *planner) bind(d *Dir, name string, src rootfs.Source, readOnly bool) {
 	}
 }
 
-func (w *planner) placeholder(d *Dir, p Placeholder, as string) error {
+// opened refuses that a part of what is missing may be written to.
+func (w *planner) opened(missing string) error {
 	for i, a := range w.AllowWrite {
-		if a != as && rootfs.Within(as, a) {
+		if a != missing && rootfs.Within(missing, a) {
 			return &EntryError{i, a, fmt.Sprintf(
-				"%s does not exist yet, and is protected as a whole: make it, or allow %s", as, as)}
+				"%s does not exist yet, and is protected as a whole: make it, or allow %s", missing, missing)}
 		}
+	}
+	return nil
+}
+
+func (w *planner) placeholder(d *Dir, p Placeholder, as string) error {
+	if err := w.opened(as); err != nil {
+		return err
 	}
 	p.At = slices.DeleteFunc(w.places(d, p.Name), func(at string) bool { return w.seen[at] })
 	for _, at := range p.At {

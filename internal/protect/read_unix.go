@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,4 +24,19 @@ func ReadSmall(path string) ([]byte, error) {
 		return nil, errors.Join(err, fs.ErrInvalid)
 	}
 	return io.ReadAll(io.LimitReader(f, 4096))
+}
+
+// ReadNames lists a directory, at most 10,000 names of it, and follows no link.
+func ReadNames(path string) ([]string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(10_000)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.Sort(names)
+	return names, err
 }

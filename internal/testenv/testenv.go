@@ -141,6 +141,13 @@ func probeSandbox() error {
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M) int {
 	before := takeSnapshot()
+	state, err := os.MkdirTemp("", "tegmen-test-state-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testenv:", err)
+		return 1
+	}
+	defer os.RemoveAll(state)
+	os.Setenv("XDG_STATE_HOME", state) // what is held back is not the user's
 	code := m.Run()
 	if leaks := before.leaks(); len(leaks) > 0 {
 		fmt.Fprintf(os.Stderr, "testenv: the tests left something behind:\n\t%s\n", strings.Join(leaks, "\n\t"))

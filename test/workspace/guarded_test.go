@@ -76,13 +76,14 @@ func TestProtectedFromGuests(t *testing.T) {
 		}
 		return strings.TrimSpace(string(res.Stdout))
 	}
+	strict := engine.Spec{FS: engine.FS{Protect: engine.ProtectStrict}}
 	ws := repository(t) // of which nothing becomes
 	for _, a := range acts {
 		t.Run(a.name, func(t *testing.T) {
 			if got := act(t, repository(t), a.act, engine.Spec{FS: engine.FS{AllowWrite: []string{"."}}}); got != "" {
 				t.Errorf("unprotected: %s", got)
 			}
-			if got := act(t, ws, a.act, engine.Spec{}); got != a.want {
+			if got := act(t, ws, a.act, strict); got != a.want {
 				t.Errorf("got %q, want %q", got, a.want)
 			}
 			for _, left := range []string{"x", ".git/x"} {
@@ -116,7 +117,7 @@ func TestProtectedByEveryName(t *testing.T) {
 	}
 	handOver(t, ws)
 	before := listing(t, ws)
-	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: link}})
+	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: link, Protect: engine.ProtectStrict}})
 	for _, dir := range []string{ws, link} {
 		for _, name := range []string{".github/workflows/x", ".github/actions/x", ".vscode/x", ".git/hooks/x",
 			".git/modules/x", ".bashrc/x", ".profile"} {

@@ -57,6 +57,7 @@ func TestOverlayProtects(t *testing.T) {
 		t.Run(c.guest, func(t *testing.T) {
 			testenv.Need(t, testenv.Program("git"))
 			s := overlaid(t)
+			s.FS.Protect = engine.ProtectStrict
 			script(t, s.FS.Workspace, c.host+"\n:")
 			owned(t, s.FS.Workspace)
 			box := testbox.Sandbox(t, s)

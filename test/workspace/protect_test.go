@@ -55,7 +55,7 @@ func TestNoPlaceholdersAfterwards(t *testing.T) {
 	eng := testbox.Open(t)
 	ws := repository(t)
 	before := listing(t, ws)
-	spec := engine.Spec{FS: engine.FS{Workspace: ws}}
+	spec := engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}}
 	t.Run("closed", func(t *testing.T) {
 		box, err := eng.Start(context.Background(), spec)
 		if err != nil {
@@ -143,7 +143,7 @@ func TestUnwritableWorkspace(t *testing.T) {
 			if err := os.Chmod(dir, 0o555); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); !errors.Is(err,
+			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}}); !errors.Is(err,
 				fs.ErrPermission) || !strings.Contains(err.Error(), "make it writable") {
 				t.Errorf("%s: %v", dir, err)
 			}
@@ -161,7 +161,7 @@ func TestUnwritableWorkspace(t *testing.T) {
 			if err := trap(ws + "/.tegmen"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}}); err == nil ||
+			if _, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}}); err == nil ||
 				!strings.Contains(err.Error(), ws+"/.tegmen") {
 				t.Errorf("%v", err)
 			}
@@ -172,7 +172,7 @@ func TestUnwritableWorkspace(t *testing.T) {
 // What the host puts in place of a placeholder is the host's.
 func TestPlaceholdersThatHaveBecomeReal(t *testing.T) {
 	ws := repository(t)
-	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})
+	box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}})
 	for _, name := range []string{".git/config.worktree", ".git/commondir"} {
 		if err := errors.Join(os.WriteFile(ws+"/new", []byte(".\n"), 0o644),
 			os.Rename(ws+"/new", filepath.Join(ws, name))); err != nil {
@@ -196,8 +196,8 @@ func TestTwoShareAWorkspace(t *testing.T) {
 	ws := repository(t)
 	before := listing(t, ws)
 	for _, firstEndsFirst := range []bool{true, false} {
-		boxes := []*engine.Sandbox{testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}}),
-			testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})}
+		boxes := []*engine.Sandbox{testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}}),
+			testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}})}
 		// A guest cannot delay the end of the other sandbox or the start of a third.
 		for _, box := range boxes {
 			testbox.Output(t, box, "flock -n .tegmen true; exec 9<.tegmen; flock -x 9; exec 8<.vscode; flock -x -n 8 || "+
@@ -227,7 +227,7 @@ func TestManyShareAWorkspace(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			for range 3 {
-				box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws}})
+				box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}})
 				if err != nil {
 					t.Error(err)
 					return
@@ -255,7 +255,7 @@ func workspaceHost() {
 		panic(err)
 	}
 	for {
-		box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: os.Args[1]}})
+		box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: os.Args[1], Protect: engine.ProtectStrict}})
 		if err != nil {
 			panic(err)
 		}
@@ -305,7 +305,7 @@ func TestNoPlaceholdersOfAKilledHost(t *testing.T) {
 		testbox.Gone(t, ws)
 		if mode != "hold" {
 			// It may have died early; the next engine cleans up.
-			if err := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws}}).Close(); err != nil {
+			if err := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}}).Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -316,7 +316,7 @@ func TestNoPlaceholdersOfAKilledHost(t *testing.T) {
 // The process that waits for the death of the host holds no descriptor that others wait to see closed.
 func TestJanitorHoldsLittle(t *testing.T) {
 	ws := repository(t)
-	testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws}})
+	testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, Protect: engine.ProtectStrict}})
 	var janitor string
 	for deadline := time.Now().Add(10 * time.Second); janitor == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
