@@ -69,7 +69,7 @@ func (t *Tools) work(ctx context.Context, stdin []byte, max int, script string, 
 // heldBack is an error if something that was written has been moved aside.
 func heldBack(res *engine.Result) error {
 	for _, h := range res.Held {
-		if !h.Stays {
+		if h.Action == engine.HeldMoved {
 			return because("held back: it is a file "+h.Why, fs.ErrPermission)
 		}
 	}

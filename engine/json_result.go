@@ -67,10 +67,10 @@ type droppedJSON struct {
 }
 
 type heldJSON struct {
-	Path  string `json:"path"`
-	Name  string `json:"name"`
-	Why   string `json:"why"`
-	Stays bool   `json:"stays,omitempty"`
+	Path   string     `json:"path"`
+	Name   string     `json:"name"`
+	Why    string     `json:"why"`
+	Action HeldAction `json:"action"`
 }
 
 type refusalJSON struct {

@@ -37,7 +37,7 @@ func fullResult() Result {
 		},
 		Events:  []Event{{Limit: LimitMemory, Count: 2, Detail: "memory.events.local: oom 1"}},
 		Refused: []Refusal{{Call: "mount", Action: "EPERM", Count: 3}},
-		Held:    []Held{{Path: "/w/.npmrc", Name: ".npmrc", Why: "which package managers execute", Stays: true}},
+		Held:    []Held{{Path: "/w/.npmrc", Name: ".npmrc", Why: "which package managers execute", Action: HeldStays}},
 		Start: StartInfo{
 			At: time.Date(2025, 2, 3, 4, 5, 6, 789_000_000, time.UTC), Level: LevelNamespaces,
 			Dropped: []Dropped{{Protection: ProtectCPUs, Reason: "limiting cpus takes a cgroup"}},

@@ -41,11 +41,23 @@ type Held struct {
 	Path string // on the host, absolute
 	Name string // the protected path that it belongs to, for FS.AllowWrite: ".vscode"
 	Why  string // continues the path: "which editors execute"
-	// Stays is set if it is still there, since it is executed only when somebody runs
-	// it. Otherwise it was moved to the user's store, which the command tegmen held
-	// lists and restores from.
-	Stays bool
+	// Action is what became of it.
+	Action HeldAction
 }
+
+// HeldAction is what became of something that was made at a protected path.
+type HeldAction string
+
+// The actions.
+const (
+	// HeldMoved: it was moved to the user's store, which the command tegmen held lists
+	// and restores from.
+	HeldMoved HeldAction = "moved"
+	// HeldStays: it is still there, since it is executed only when somebody runs it.
+	HeldStays HeldAction = "stays"
+	// HeldRefused: git tried to replace it, and could not: it is read-only.
+	HeldRefused HeldAction = "refused"
+)
 
 // Streams says what is missing from a Result's Stdout and Stderr.
 type Streams struct {

@@ -97,7 +97,7 @@ const maxHeld = 10_000
 func (s *Sandbox) newlyHeld() (held []Held, err error) {
 	list, err := s.box.Held()
 	for _, h := range list {
-		held = append(held, Held(h))
+		held = append(held, Held{Path: h.Path, Name: h.Name, Why: h.Why, Action: HeldAction(h.Action)})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

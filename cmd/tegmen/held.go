@@ -20,7 +20,7 @@ func reportHeld(held []engine.Held) {
 	var order []string
 	lines := make(map[string][]engine.Held)
 	for _, h := range held {
-		key := fmt.Sprint(h.Stays, h.Name)
+		key := string(h.Action) + h.Name
 		if lines[key] == nil {
 			order = append(order, key)
 		}
@@ -37,8 +37,12 @@ func reportHeld(held []engine.Held) {
 		if more := len(list) - len(names); more > 0 {
 			what += fmt.Sprintf(" and %d more", more)
 		}
-		if first.Stays {
+		switch first.Action {
+		case engine.HeldStays:
 			fmt.Fprintf(os.Stderr, "tegmen: made: %s, %s\n", what, first.Why)
+			continue
+		case engine.HeldRefused:
+			fmt.Fprintf(os.Stderr, "tegmen: kept: %s, %s; --allow-write %s lets it be changed\n", what, first.Why, first.Name)
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "tegmen: held back: %s, %s; --allow-write %s keeps it, tegmen held DIR lists, restores or drops it\n",

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tegmen-dev/tegmen/internal/protect"
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
@@ -122,10 +123,10 @@ type Refusal struct {
 
 // Held is what a guest has made at a protected path.
 type Held struct {
-	Path  string // on the host, absolute
-	Name  string // the protected path that it belongs to, relative to the workspace
-	Why   string // continues the path: "which editors execute"
-	Stays bool   // it is still there; otherwise it was moved aside
+	Path   string         // on the host, absolute
+	Name   string         // the protected path that it belongs to, relative to the workspace
+	Why    string         // continues the path: "which editors execute"
+	Action protect.Action // what became of it
 }
 
 // Exceeded is a limit of Config.Watch that was exceeded.

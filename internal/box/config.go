@@ -35,9 +35,9 @@ type Config struct {
 	// Placeholders are the directories in which placeholders of protected paths are
 	// made for the life of the sandbox.
 	Placeholders []protect.Dir
-	Watched   []protect.Dir // directories in which guests can make protected paths
-	Workspace string        // that they are in, on the host
-	Held      string        // the directory of the host to which is moved what they make
+	Watched      []protect.Dir // directories in which guests can make protected paths
+	Workspace    string        // that they are in, on the host
+	Held         string        // the directory of the host to which is moved what they make
 	// Protected is set if mounts of the table depend on what the workspace has now.
 	Protected bool
 

@@ -13,8 +13,8 @@ func TestHarmlessGitConfig(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true,
 		"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n": true,
-		"[remote \"origin\"]\n\turl = git@host:x/y.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n":       true,
-		"[branch \"a/b.c\"]\n\tremote = origin\n\tmerge = refs/heads/a\n":                                      true,
+		"[remote \"origin\"]\n\turl = git@host:x/y.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n":        true,
+		"[branch \"a/b.c\"]\n\tremote = origin\n\tmerge = refs/heads/a\n":                                       true,
 		"# a comment\n; another\n[user]\n\tname = \"A B\"\r\n\temail = a@x\n":                                   true,
 		"[CORE]\n\tBare = false\n":                             true,
 		"[submodule \"s\"]\n\turl = ../s\n\tactive = true\n":   true,

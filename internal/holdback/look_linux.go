@@ -28,10 +28,10 @@ type watchedDir struct {
 
 // Found is something that a guest has made.
 type Found struct {
-	Path  string // on the host, absolute
-	Name  string // of the protected path it belongs to: ".vscode"
-	Why   string // continues the path: "which editors execute"
-	Stays bool   // it is where it was made; otherwise it is in the store
+	Path   string // on the host, absolute
+	Name   string // of the protected path it belongs to: ".vscode"
+	Why    string // continues the path: "which editors execute"
+	Action protect.Action // what became of it
 }
 
 // finder is what the looks of a Watch have in common.
@@ -40,6 +40,7 @@ type finder struct {
 	follow func(fd int, name string, events uint32) // has events at an open file start a look; nil: no more
 	found  []Found                                  // since the last Settle
 	told   map[string]bool                          // names that have been reported
+	tried  bool                                     // a Lock has appeared
 	taken  map[string]int                           // by watched name, how many files of it were taken one by one
 }
 
@@ -80,9 +81,18 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 		return nil // the guest has removed it
 	}
 	if err == nil {
-		l.report(Found{Path: path.Join(l.d.Source.Path, rel), Name: n.As, Why: n.Why})
+		l.report(Found{Path: path.Join(l.d.Source.Path, rel), Name: n.As, Why: n.Why, Action: protect.Moved})
 	}
 	return err
+}
+
+// refused reports that git has tried to replace what is read-only.
+func (l *look) refused(n protect.Watched) {
+	if l.tell && l.tried && !l.told[n.As] {
+		l.told[n.As] = true
+		l.report(Found{Path: path.Join(l.d.Source.Path, strings.TrimSuffix(n.Name, ".lock")), Name: n.As, Why: n.Why,
+			Action: protect.Refused})
+	}
 }
 
 // made reports what stays.
@@ -93,7 +103,7 @@ func (l *look) made(n protect.Watched) error {
 	var st unix.Stat_t
 	if unix.Fstatat(int(l.d.file.Fd()), n.Name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		l.told[n.Name] = true
-		l.report(Found{Path: path.Join(l.d.Source.Path, n.Name), Name: n.As, Why: n.Why, Stays: true})
+		l.report(Found{Path: path.Join(l.d.Source.Path, n.Name), Name: n.As, Why: n.Why, Action: protect.Stays})
 	}
 	return nil
 }

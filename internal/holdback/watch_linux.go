@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,8 @@ type Watch struct {
 	watcher *Watcher
 	dirs    []*watchedDir
 	first   map[string]bool // first elements of the watched names, in lower case
+	locks   []string        // names of kind Lock
+	locked  atomic.Bool     // one of them has appeared
 
 	mu sync.Mutex // held while looking
 	finder
@@ -94,8 +98,12 @@ func openSource(src rootfs.Source) (*os.File, error) {
 
 // minds has events of a name start a look.
 func (w *Watch) minds(n protect.Watched) {
-	if n.What == protect.Tell {
+	switch n.What {
+	case protect.Tell:
 		return // at the end
+	case protect.Lock:
+		w.locks = append(w.locks, n.Name)
+		return
 	}
 	name, _, _ := strings.Cut(n.Name, "/")
 	w.first[strings.ToLower(name)] = true // in lower case: some file systems ignore case
@@ -107,7 +115,12 @@ func (w *Watch) minds(n protect.Watched) {
 }
 
 // concerns reports whether a name in a directory is, or leads to, what is watched.
-func (w *Watch) concerns(name string) bool { return w.first[strings.ToLower(name)] }
+func (w *Watch) concerns(name string) bool {
+	if slices.Contains(w.locks, name) {
+		w.locked.Store(true) // it is gone in a moment
+	}
+	return w.first[strings.ToLower(name)]
+}
 
 // look moves what has appeared.
 func (w *Watch) look() {
@@ -119,6 +132,7 @@ func (w *Watch) look() {
 }
 
 func (w *Watch) lookLocked(tell bool) {
+	w.tried = w.locked.Load()
 	for _, d := range w.dirs {
 		if err := (&look{finder: &w.finder, d: d, tell: tell}).all(); err != nil && w.failed == nil {
 			w.failed = fmt.Errorf("hold back what was made in %s: %w", d.Source.Path, err)
@@ -203,6 +217,8 @@ func (l *look) all() error {
 			err = l.repository(int(l.d.file.Fd()), n.Name, n)
 		case protect.Bare:
 			err = l.bare(n)
+		case protect.Lock:
+			l.refused(n)
 		case protect.Worktrees:
 			err = l.worktrees(int(l.d.file.Fd()), "", n)
 		}

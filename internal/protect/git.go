@@ -118,6 +118,10 @@ func (w *planner) gitDir(ws *Dir, name string) error {
 		return fmt.Errorf("protect %s: its commondir redirects git: "+
 			"remove it, or allow changes (allow write .git)", d.Source.Path)
 	}
+	if _, err := w.find(path.Join(d.Source.Path, "config")); err == nil && w.Watch && !w.allowed(".git/config") {
+		d.Watched = append(d.Watched, Watched{Name: "config.lock", As: ".git/config",
+			Why: "which names commands that git executes", What: Lock})
+	}
 	return errors.Join(w.gitDirNames(d), w.worktrees(d))
 }
 

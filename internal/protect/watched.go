@@ -19,6 +19,17 @@ const (
 	Repository                 // a directory of git; what git would execute in it is moved aside
 	Bare                       // the directory becomes a repository itself: one of Had is moved aside
 	Worktrees                  // git's own directories of linked worktrees; as Repository
+	Lock                       // git makes it to replace what is read-only, which is reported
+)
+
+// An Action is what became of something that a guest has made.
+type Action string
+
+// The actions.
+const (
+	Moved   Action = "moved"   // it was moved aside
+	Stays   Action = "stays"   // it is where it was made
+	Refused Action = "refused" // it could not be replaced
 )
 
 var whatNames = [...]string{
@@ -26,6 +37,7 @@ var whatNames = [...]string{
 	Repository: "may be made; what git would execute in it is moved aside",
 	Bare:       "moved aside if the directory becomes a repository",
 	Worktrees:  "may be made; what git would execute in it is moved aside",
+	Lock:       "git's attempt to replace it is reported",
 }
 
 // String says what becomes of the path, as a Plan prints it.

@@ -12,23 +12,27 @@ import (
 // BenchmarkWorkspace measures what protecting a workspace adds to a start and an end.
 func BenchmarkWorkspace(b *testing.B) {
 	for _, c := range []struct {
-		name  string
-		o     engine.Options
-		allow []string
+		name    string
+		o       engine.Options
+		protect engine.ProtectMode
+		make    func(testing.TB) string
 	}{
-		{"open", engine.Options{}, []string{"."}},
-		{"open, no template", engine.Options{NoTemplates: true}, []string{"."}},
-		{"protected", engine.Options{}, nil},
+		{"off", engine.Options{}, engine.ProtectOff, repository},
+		{"off, no template", engine.Options{NoTemplates: true}, engine.ProtectOff, repository},
+		{"watched, no repository", engine.Options{}, engine.ProtectWatch, empty},
+		{"watched, a repository", engine.Options{}, engine.ProtectWatch, repository},
+		{"strict, no repository", engine.Options{}, engine.ProtectStrict, empty},
+		{"strict, a repository", engine.Options{}, engine.ProtectStrict, repository},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			ws := repository(b)
+			ws := c.make(b)
 			eng, err := engine.Open(c.o)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer eng.Close()
 			for b.Loop() {
-				box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws, AllowWrite: c.allow}})
+				box, err := eng.Start(context.Background(), engine.Spec{FS: engine.FS{Workspace: ws, Protect: c.protect}})
 				if err != nil {
 					b.Fatal(err)
 				}

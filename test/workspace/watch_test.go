@@ -87,7 +87,7 @@ var madeInGit = []struct{ name, act, held string }{
 }
 
 // empty makes a workspace with nothing in it.
-func empty(t *testing.T) string {
+func empty(t testing.TB) string {
 	t.Helper()
 	ws := filepath.Join(testenv.Dir(t), "ws")
 	if err := os.Mkdir(ws, 0o755); err != nil {
@@ -105,7 +105,7 @@ func heldPaths(t *testing.T, box *engine.Sandbox, ws string) (paths []string) {
 		t.Fatal(err)
 	}
 	for _, h := range held {
-		if rel, err := filepath.Rel(ws, h.Path); err == nil && !h.Stays {
+		if rel, err := filepath.Rel(ws, h.Path); err == nil && h.Action == engine.HeldMoved {
 			paths = append(paths, rel)
 		}
 	}
@@ -246,7 +246,7 @@ func TestReportsWhatStays(t *testing.T) {
 	res := testbox.Run(t, box, "sh", "-c", "mkdir -p .github/workflows && touch .github/workflows/a.yml .npmrc .envrc")
 	var got []string
 	for _, h := range res.Held {
-		if !h.Stays {
+		if h.Action != engine.HeldStays {
 			t.Errorf("held back: %+v", h)
 		}
 		got = append(got, h.Name)
