@@ -43,6 +43,10 @@ type Host struct {
 	// Lookup finds a file of the host, following symbolic links but not the magic
 	// ones of /proc. Only Compile asks. nil finds nothing.
 	Lookup func(path string) (rootfs.Source, error)
+	// LookupLink finds a symbolic link of the host itself, with Source.Link set; links
+	// above it are refused. Its error is fs.ErrInvalid if it is none. nil finds nothing:
+	// then a link at a protected path is refused.
+	LookupLink func(path string) (rootfs.Source, error)
 	// Device finds the number of a block device of the host, "8:0". Only Compile
 	// asks, for Limits.IO; nil stands for a machine without any.
 	Device func(path string) (string, error)

@@ -154,6 +154,9 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 		Strict: pl.spec.FS.Protect == ProtectStrict || pl.usesProcessGroups(), // where nothing would be reported
 		Watch:  pl.plan.Level == LevelNamespaces && !pl.overlaid() && pl.spec.FS.Protect != ProtectStrict,
 	}
+	if !pl.usesProcessGroups() {
+		o.LookupLink = pl.host.LookupLink
+	}
 	if pl.spec.FS.Protect == ProtectOff {
 		o.AllowWrite = []string{"."}
 	}

@@ -48,6 +48,7 @@ type Source struct {
 	Identity        // of the file at Path
 	UID, GID int    // its owner and group
 	Mode     uint32 // its permission bits
+	Link     string // if it is a symbolic link itself, where that leads; then Path has its name
 }
 
 // ErrChanged is matched by the errors of Source.Is.

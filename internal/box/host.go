@@ -27,9 +27,11 @@ type Host struct {
 	Proc          []string          // which of rootfs.ProcEntries are in /proc
 	HardLimits    map[string]uint64 // by the names of ulimit: "nofile"
 
-	Lookup   func(path string) (rootfs.Source, error) // looks at a path of the host
-	Device   func(path string) (string, error)        // finds the number of a block device: "8:0"
-	ReadFile func(path string) ([]byte, error)        // reads a file of the host
-	ReadDir  func(path string) ([]string, error)      // lists a directory of the host
-	HeldDir  string                                   // where what is held back goes
+	Lookup func(path string) (rootfs.Source, error) // looks at a path of the host
+	// LookupLink looks at a symbolic link of the host, and not at where it leads.
+	LookupLink func(path string) (rootfs.Source, error)
+	Device     func(path string) (string, error)   // finds the number of a block device: "8:0"
+	ReadFile   func(path string) ([]byte, error)   // reads a file of the host
+	ReadDir    func(path string) ([]string, error) // lists a directory of the host
+	HeldDir    string                              // where what is held back goes
 }

@@ -28,9 +28,9 @@ type watchedDir struct {
 
 // Found is something that a guest has made.
 type Found struct {
-	Path   string // on the host, absolute
-	Name   string // of the protected path it belongs to: ".vscode"
-	Why    string // continues the path: "which editors execute"
+	Path   string         // on the host, absolute
+	Name   string         // of the protected path it belongs to: ".vscode"
+	Why    string         // continues the path: "which editors execute"
 	Action protect.Action // what became of it
 }
 

@@ -37,7 +37,7 @@ func Probe() (box.Host, error) {
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
-		ReadDir: protect.ReadNames, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
+		ReadDir: protect.ReadNames, LookupLink: lookupLink, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
 	}
 	var info unix.Sysinfo_t
@@ -126,6 +126,31 @@ const Nobody = 65534
 
 // lookup follows ordinary links and refuses magic ones: /proc/self/root and
 // its like are other names for what a Spec may not name.
+// lookupLink finds a symbolic link itself. Its error is fs.ErrInvalid if there is something else.
+func lookupLink(path string) (rootfs.Source, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return rootfs.Source{}, &fs.PathError{Op: "find", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	st, err := rootfs.Stat(fd)
+	if err != nil {
+		return rootfs.Source{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return rootfs.Source{}, &fs.PathError{Op: "read link", Path: path, Err: fs.ErrInvalid}
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", buf)
+	if err != nil {
+		return rootfs.Source{}, &fs.PathError{Op: "read link", Path: path, Err: err}
+	}
+	return rootfs.Source{
+		Path: path, Identity: rootfs.Identify(&st), Link: string(buf[:n]), UID: int(st.Uid), GID: int(st.Gid), Mode: 0o777,
+	}, nil
+}
+
 func lookup(path string) (rootfs.Source, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)

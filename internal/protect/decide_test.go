@@ -37,6 +37,13 @@ func (files tree) lookup(p string) (rootfs.Source, error) {
 	return src, nil
 }
 
+func (files tree) lookupLink(p string) (rootfs.Source, error) {
+	if to, ok := strings.CutPrefix(files[p], "-> "); ok {
+		return rootfs.Source{Path: p, Link: to}, nil
+	}
+	return rootfs.Source{}, fs.ErrInvalid
+}
+
 func (files tree) read(p string) ([]byte, error) {
 	if text, ok := files[p]; ok {
 		return []byte(text + "\n"), nil
@@ -48,6 +55,7 @@ func (files tree) read(p string) ([]byte, error) {
 func decide(files tree, change func(*Options)) (Decision, []error) {
 	o := Options{At: "/w", Strict: true, Lookup: files.lookup, ReadFile: files.read, Mountable: func(string) error { return nil }}
 	o.Workspace, _ = files.lookup("/w")
+	o.LookupLink = files.lookupLink
 	if change != nil {
 		change(&o)
 	}
@@ -104,6 +112,12 @@ func TestDecide(t *testing.T) {
 			"ro /w/config,placeholder /w/hooks", "closed /w/refs"},
 		{"a home", tree{"/w/": "", "/w/.zshrc": ""}, nil, "ro /w/.zshrc,placeholder /w/.bashrc", ""},
 		{"in use", tree{"/w/": "", "/w/.husky/": ""}, nil, "ro /w/.husky", ""},
+		{"links", tree{"/w/": "", "/w/.claude": "-> agents", "/w/agents/": "", "/w/.cursor": "-> none", "/w/.github": "-> gh",
+			"/w/gh/": "", "/w/.git": "-> git", "/w/git/": "", "/w/git/hooks/": "", "/w/.zed": "-> ../x"}, nil,
+			"ro /w/.claude,ro /w/agents,ro /w/.cursor,placeholder /w/none,ro /w/.github,placeholder /w/gh/workflows," +
+				"ro /w/.git,pin /w/git,ro /w/git/hooks,placeholder /w/git/modules,ro /w/.zed", "placeholder /w/.claude,ro /x"},
+		{"links in a circle", tree{"/w/": "", "/w/.claude": "-> .cursor", "/w/.cursor": "-> .claude"}, nil,
+			"ro /w/.claude,ro /w/.cursor", ""},
 		{"what a killed host left behind", tree{"/w/": "", "/w/.npmrc": "placeholder"}, nil,
 			"placeholder /w/.npmrc", "ro /w/.npmrc"},
 		{"no file of git", tree{"/w/": "", "/w/.git": "x"}, nil, "ro /w/.git,/w/.git: not a file of git", ""},
@@ -138,6 +152,7 @@ func TestDecide(t *testing.T) {
 // Each mistake is reported once, whichever names it is in the way of.
 func TestDecideErrors(t *testing.T) {
 	refused := errors.New("not there")
+	noLinks := func(o *Options) { o.LookupLink = nil } // nothing can be mounted upon them
 	for _, c := range []struct {
 		name   string
 		files  tree
@@ -145,8 +160,8 @@ func TestDecideErrors(t *testing.T) {
 		says   string
 		is     error // may be nil
 	}{
-		{"a link", tree{"/w/.vscode": "-> x"}, nil, "protect /w/.vscode: it is a symbolic link", nil},
-		{"a link above", tree{"/w/.github": "-> x"}, nil, "protect /w/.github: it is a symbolic link", nil},
+		{"a link", tree{"/w/.vscode": "-> x"}, noLinks, "protect /w/.vscode: it is a symbolic link", nil},
+		{"a link above", tree{"/w/.github": "-> x"}, noLinks, "protect /w/.github: it is a symbolic link", nil},
 		{"what cannot be looked at", tree{"/w/.npmrc": "!"}, nil, "protect /w/.npmrc: hidden", errHidden},
 		{"a parent that does not exist", nil, func(o *Options) { o.AllowWrite = []string{".git/hooks"} },
 			".git does not exist yet", nil},

@@ -26,6 +26,11 @@ func (w *planner) git(ws *Dir) error {
 	}
 	const name = ".git"
 	all := w.allowed(name)
+	if !all {
+		if to, ok := w.link(ws, name); ok {
+			return w.gitBehind(ws, to)
+		}
+	}
 	src, err := w.find(path.Join(ws.Source.Path, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && w.Watch:
@@ -47,6 +52,20 @@ func (w *planner) git(ws *Dir) error {
 		w.bind(ws, name, src, true)
 	}
 	return w.gitFile(ws, src)
+}
+
+// gitBehind protects the directory of git that a link leads to.
+func (w *planner) gitBehind(ws *Dir, to string) error {
+	rel, err := filepath.Rel(ws.Source.Path, to)
+	if err == nil && filepath.IsLocal(rel) && rel != "." {
+		if src, err := w.find(to); err == nil && src.Dir {
+			return w.gitDir(ws, rel)
+		}
+		return w.lost(ws, "is no directory", to)
+	}
+	w.notes = append(w.notes, fmt.Sprintf("%s: leads to %q, outside of the workspace: git does not work inside",
+		path.Join(ws.Source.Path, ".git"), to))
+	return nil
 }
 
 // bareRepository keeps the workspace from becoming a repository itself: git takes a

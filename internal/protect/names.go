@@ -89,6 +89,7 @@ const commonDir = "commondir"
 // directory, or a file with data.
 type entry struct {
 	name    string
+	as      string // its name in Options.AllowWrite
 	why     string // as of a group
 	missing missing
 	inGit   bool // in a directory of git, where it is never watched: see planner.missing

@@ -22,9 +22,12 @@ type Options struct {
 	Strict     bool          // what is missing cannot be made, even if it would only be reported
 	// Mountable returns an error if nothing may be mounted at a path.
 	Mountable func(path string) error
-	Lookup    rootfs.Lookup                       // resolves a path of the host
-	ReadFile  func(path string) ([]byte, error)   // nil reads nothing
-	ReadDir   func(path string) ([]string, error) // lists the names in a directory; nil lists nothing
+	Lookup    rootfs.Lookup                     // resolves a path of the host
+	ReadFile  func(path string) ([]byte, error) // nil reads nothing
+	// LookupLink finds a symbolic link itself; nil where none can be mounted upon, so
+	// that they are refused.
+	LookupLink func(path string) (rootfs.Source, error)
+	ReadDir    func(path string) ([]string, error) // lists the names in a directory; nil lists nothing
 }
 
 // Decision is how a workspace is protected.
@@ -87,10 +90,15 @@ func (w *planner) protect(d *Dir, g entry, as string) error {
 	var parents []func()
 	for i := range parts {
 		part, last := path.Join(parts[:i+1]...), i == len(parts)-1
+		if to, ok := w.link(d, part); ok {
+			call(parents)
+			return w.behind(d, g, path.Join(to, path.Join(parts[i+1:]...)), as)
+		}
 		src, err := w.find(path.Join(d.Source.Path, part))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			p := Placeholder{Name: part, File: last && g.file, Data: g.data, Closed: last && g.closed}
+			g.as = as
 			return w.missing(d, g, p, strings.TrimSuffix(as, strings.TrimPrefix(g.name, part)), parents)
 		case err != nil && w.seen[err.Error()]:
 			return nil // of a parent, and reported
@@ -108,6 +116,41 @@ func (w *planner) protect(d *Dir, g entry, as string) error {
 	return nil
 }
 
+// link keeps a symbolic link in the workspace from being replaced, and returns where it
+// leads: an absolute path of the host. Only a mount upon the link itself holds it.
+func (w *planner) link(d *Dir, name string) (to string, ok bool) {
+	at := path.Join(d.Source.Path, name)
+	if w.LookupLink == nil {
+		return "", false
+	}
+	src, err := w.LookupLink(at)
+	if err != nil || src.Link == "" {
+		return "", false
+	}
+	w.bind(d, name, src, true)
+	if real, err := w.Lookup(at); err == nil {
+		return real.Path, true
+	}
+	if path.IsAbs(src.Link) {
+		return path.Clean(src.Link), true
+	}
+	return path.Join(path.Dir(at), src.Link), true
+}
+
+// behind protects what a link leads to, as far as guests can write to it.
+func (w *planner) behind(d *Dir, g entry, to, as string) error {
+	rel, err := filepath.Rel(d.Source.Path, to)
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return nil // it leads out of the workspace
+	}
+	if w.seen["behind "+rel] {
+		return nil // links in a circle
+	}
+	w.seen["behind "+rel] = true
+	g.name = rel
+	return w.protect(d, g, as)
+}
+
 func call(list []func()) {
 	for _, f := range list {
 		f()
@@ -122,12 +165,12 @@ func (w *planner) missing(d *Dir, g entry, p Placeholder, as string, pinParents 
 	switch {
 	case g.missing == harmless || g.missing == told && !w.Strict:
 		if watch {
-			d.Watched = append(d.Watched, Watched{Name: g.name, As: g.name, Why: g.why, What: Tell})
+			d.Watched = append(d.Watched, Watched{Name: g.name, As: g.as, Why: g.why, What: Tell})
 		}
 		return nil
 	case watch:
 		call(pinParents)
-		d.Watched = append(d.Watched, Watched{Name: g.name, As: g.name, Why: g.why, What: Hold})
+		d.Watched = append(d.Watched, Watched{Name: g.name, As: g.as, Why: g.why, What: Hold})
 		return nil
 	}
 	call(pinParents)

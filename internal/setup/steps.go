@@ -60,7 +60,17 @@ func openAt(p *launch.Program, what, path string, dirFD int, name string, flags 
 
 // resolve opens name with O_PATH under the restrictions of openat2(2), RESOLVE_….
 func resolve(p *launch.Program, what, path string, dir launch.Arg, name string, restrictions uint64) launch.Step {
-	how := p.Words(unix.O_PATH|unix.O_CLOEXEC, 0, restrictions) // struct open_how
+	return openat2(p, what, path, dir, name, unix.O_PATH|unix.O_CLOEXEC, restrictions)
+}
+
+// openLink is resolve for a name that may be a symbolic link itself: RESOLVE_NO_SYMLINKS
+// refuses only those on the way to it then (openat2(2)).
+func openLink(p *launch.Program, what, path string, dir launch.Arg, name string, restrictions uint64) launch.Step {
+	return openat2(p, what, path, dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, restrictions)
+}
+
+func openat2(p *launch.Program, what, path string, dir launch.Arg, name string, flags, restrictions uint64) launch.Step {
+	how := p.Words(flags, 0, restrictions) // struct open_how
 	return p.Do(what, path, unix.SYS_OPENAT2, dir, p.Str(name), how, launch.Int(24))
 }
 

@@ -32,6 +32,9 @@ func limits(n rootfs.Node) string {
 // filesystem could have one where /proc or /dev should be (CVE-2019-19921,
 // CVE-2023-27561).
 func (t *tree) openMountPoint(n rootfs.Node) launch.Arg {
+	if n.Source.Link != "" { // which is mounted over the link itself
+		return openLink(t.p, FindMountPoint, n.Path, launch.Int(cwd), n.Path, noLinks).Slot().Arg()
+	}
 	return resolve(t.p, FindMountPoint, n.Path, launch.Int(cwd), n.Path, noLinks).Slot().Arg()
 }
 

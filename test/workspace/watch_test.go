@@ -258,3 +258,39 @@ func TestReportsWhatStays(t *testing.T) {
 		t.Errorf("reported again: %+v", res.Held)
 	}
 }
+
+// A protected path may be a symbolic link: it cannot be replaced, nor can what it leads to in the workspace.
+func TestProtectedLinks(t *testing.T) {
+	ws := empty(t)
+	outside := testenv.Dir(t)
+	script(t, ws, "mkdir .agents gh && echo 1 >.agents/x && ln -s .agents .claude && ln -s "+outside+" .vscode && "+
+		"ln -s gh .github && ln -s none .cursor && git init -q r && mv r/.git gitdir && ln -s gitdir .git\n:")
+	owned(t, ws)
+	for _, mode := range []engine.ProtectMode{engine.ProtectWatch, engine.ProtectStrict} {
+		if mode == engine.ProtectStrict { // a placeholder stands behind the link
+			script(t, ws, "rm .cursor\n:")
+		}
+		box := testbox.Sandbox(t, engine.Spec{FS: engine.FS{Workspace: ws, Protect: mode}})
+		if got := testbox.Output(t, box, "cat .claude/x; git status --porcelain | head -1"); !strings.HasPrefix(got, "1\n?? ") {
+			t.Errorf("%s: %q", mode, got)
+		}
+		for _, act := range []string{
+			"rm .claude", "mv .claude y", "ln -sfn /tmp .claude", "mkdir y; mv y .claude", "touch .agents/y", "mv .agents y",
+			"echo y >.claude/x", "rm .vscode", "ln -sfn .agents .vscode", "rm .github", "rm .git", "mv gitdir y",
+			"echo y >.git/hooks/y", "echo y >gitdir/config",
+		} {
+			if res := testbox.Run(t, box, "sh", "-c", act); res.Outcome != engine.OutcomeExit {
+				t.Errorf("%s: %s: %s", mode, act, res.Outcome)
+			}
+		}
+		if mode == engine.ProtectWatch {
+			res := testbox.Run(t, box, "sh", "-c", "mkdir none && echo y >none/y")
+			if len(res.Held) != 1 || res.Held[0].Path != ws+"/none/y" || res.Held[0].Name != ".cursor" {
+				t.Errorf("held: %+v", res.Held)
+			}
+		}
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
