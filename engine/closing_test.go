@@ -36,6 +36,7 @@ func TestStartWhileClosing(t *testing.T) {
 		var once sync.Once
 		for range starters {
 			all.Go(func() {
+				defer once.Do(func() { close(first) }) // even if none has run
 				for {
 					res, err := box.Command("true").Run()
 					if err != nil {

@@ -6,9 +6,12 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/tegmen-dev/tegmen/internal/testenv"
 )
 
 func TestExitOf(t *testing.T) {
+	testenv.Need(t, testenv.Program("sh"))
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; exit 3")
 	err := cmd.Run()
 	if cmd.ProcessState == nil {

@@ -7,6 +7,7 @@
 package testenv
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -81,13 +82,27 @@ func Libseccomp(attempt error) Feature {
 	return Feature{"libseccomp", func() error { return attempt }}
 }
 
-// Program needs a program in PATH, whose name is the feature's.
+// Program needs a program in PATH that this machine can execute, whose name is the feature's. An emulated machine may
+// have the host's.
 func Program(name string) Feature {
 	return Feature{name, func() error {
-		_, err := exec.LookPath(name)
-		return err
+		at, err := exec.LookPath(name)
+		if err != nil {
+			return err
+		}
+		f, err := elf.Open(at)
+		if err != nil {
+			return nil // a script, or no Linux
+		}
+		defer f.Close()
+		if own, ok := machines[runtime.GOARCH]; ok && f.Machine != own {
+			return fmt.Errorf("%s is a program for %s", at, f.Machine)
+		}
+		return nil
 	}}
 }
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // File needs a file or directory of the host, whose path is the feature's name.
 func File(path string) Feature {
