@@ -37,6 +37,9 @@ const (
 	// OutcomeDisk: the watchdog killed it at Limits.Workspace, for what was written to
 	// its workspace.
 	OutcomeDisk Outcome = "disk"
+	// OutcomeProtect: the engine killed it for making the same protected path again and
+	// again, each time that it was moved aside (ProtectWatch).
+	OutcomeProtect Outcome = "protect"
 	// OutcomeOutput: the engine killed it after Limits.Discard.
 	OutcomeOutput Outcome = "output"
 	// OutcomeToolCalls is another exit status, after more than Limits.ToolCalls calls
@@ -52,7 +55,7 @@ const (
 func Outcomes() []Outcome {
 	return []Outcome{
 		OutcomeOK, OutcomeExit, OutcomeSignal, OutcomeTimeout, OutcomeCPU, OutcomeOOM, OutcomeOOMHost,
-		OutcomePids, OutcomeDisk, OutcomeOutput, OutcomeToolCalls, OutcomeCanceled, OutcomeLost,
+		OutcomePids, OutcomeDisk, OutcomeProtect, OutcomeOutput, OutcomeToolCalls, OutcomeCanceled, OutcomeLost,
 	}
 }
 

@@ -39,6 +39,8 @@ func (s *Sandbox) exceeded(e box.Exceeded) {
 		}
 	case e.What == box.Memory:
 		s.killAll(OutcomeOOM, e.Again)
+	case e.What == box.Protected:
+		s.killAll(OutcomeProtect, e.Again)
 	default:
 		s.killAll(OutcomePids, e.Again)
 	}

@@ -224,6 +224,8 @@ func (o *options) report(res *engine.Result) (int, error) {
 		say("refused: process limit exceeded")
 	case engine.OutcomeDisk:
 		say("killed: workspace size limit exceeded")
+	case engine.OutcomeProtect:
+		say("killed: it kept making a path that is held back")
 	case engine.OutcomeOutput:
 		say("killed: output limit exceeded")
 	case engine.OutcomeLost:

@@ -146,6 +146,7 @@ type Resource int
 const (
 	Memory Resource = iota + 1
 	Pids
+	Protected // paths: the same one is made again and again
 )
 
 // WindowSize is the size of a terminal in characters.

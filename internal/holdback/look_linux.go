@@ -40,6 +40,8 @@ type finder struct {
 	follow func(fd int, name string, events uint32) // has events at an open file start a look; nil: no more
 	found  []Found                                  // since the last Settle
 	told   map[string]bool                          // names that have been reported
+	times  map[string]int                           // by path, how often it was taken
+	storm  chan struct{}                            // closed when that is too often
 	tried  bool                                     // a Lock has appeared
 	taken  map[string]int                           // by watched name, how many files of it were taken one by one
 }
@@ -59,6 +61,21 @@ type look struct {
 	d    *watchedDir
 	tell bool // report what stays, too
 	only bool // move nothing: that something is there is the error
+}
+
+// maxTimes is how often a path may be made. Who makes it more often hopes that a
+// program of the host sees it in between: with a guest that does nothing else it is
+// there half of the time.
+const maxTimes = 16
+
+func (f *finder) count(path string) {
+	if f.times[path]++; f.times[path] == maxTimes {
+		select {
+		case <-f.storm:
+		default:
+			close(f.storm)
+		}
+	}
 }
 
 // kindOf is the type of what has a name in a directory; 0 if there is nothing.
@@ -81,6 +98,7 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 		return nil // the guest has removed it
 	}
 	if err == nil {
+		l.count(it.Path)
 		l.report(Found{Path: path.Join(l.d.Source.Path, rel), Name: n.As, Why: n.Why, Action: protect.Moved})
 	}
 	return err

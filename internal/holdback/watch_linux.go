@@ -40,7 +40,10 @@ type Watch struct {
 func (wr *Watcher) Start(store *Store, workspace string, dirs []protect.Dir) (_ *Watch, err error) {
 	w := &Watch{
 		watcher: wr, first: make(map[string]bool), wds: make(map[int32]bool),
-		finder: finder{store: store, told: make(map[string]bool), taken: make(map[string]int)},
+		finder: finder{
+			store: store, told: make(map[string]bool), taken: make(map[string]int), times: make(map[string]int),
+			storm: make(chan struct{}),
+		},
 	}
 	// Where it cannot be, since the user has too many instances or watches of inotify,
 	// Settle still finds what was made.
@@ -138,6 +141,15 @@ func (w *Watch) lookLocked(tell bool) {
 			w.failed = fmt.Errorf("hold back what was made in %s: %w", d.Source.Path, err)
 		}
 	}
+}
+
+// Storm is closed when the same path was made again and again. It is nil for a nil
+// Watch.
+func (w *Watch) Storm() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.storm
 }
 
 // Settle looks once more, and returns what has been found since the last time. A

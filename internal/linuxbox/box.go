@@ -126,6 +126,18 @@ func (b *nsBox) Watch() <-chan box.Exceeded {
 	if b.config.Watch.Any() { // what a cgroup without that controller leaves as well
 		watchers.Go(func() { box.Watchdog(out, b.over, &b.activity, b.config.Watch, b.firstLook, b.look) })
 	}
+	if storm := b.watch.Storm(); storm != nil {
+		watchers.Go(func() {
+			select {
+			case <-b.over:
+			case <-storm:
+				select {
+				case <-b.over:
+				case out <- box.Exceeded{What: box.Protected, Again: !b.config.KillAlone}:
+				}
+			}
+		})
+	}
 	go func() {
 		watchers.Wait()
 		close(out)
