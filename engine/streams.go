@@ -82,7 +82,7 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 	}
 	if f, ok := r.(*os.File); ok {
 		if safe, err := handoff.Safe(f); err != nil || safe {
-			return f, err
+			return s.sandbox.handOver(f, err)
 		}
 	}
 	read, write, err := s.sandbox.pipe()
@@ -97,6 +97,20 @@ func (s *streams) input(r io.Reader) (*os.File, error) {
 		}()
 	})
 	return read, nil
+}
+
+// handOver lets a guest open a stream of the caller's again, as /dev/stdin: a pipe is
+// given to its user, as runc does it, and the null device is the sandbox's own (nil).
+func (s *Sandbox) handOver(f *os.File, err error) (*os.File, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case handoff.IsNull(f):
+		return nil, nil
+	case s.engine.host.Become:
+		return f, handoff.GivePipe(f, s.plan.config.IDs.HostUID, s.plan.config.IDs.HostGID)
+	}
+	return f, nil
 }
 
 // pipe makes a pipe that belongs to the guest's user, so that a guest can open its
@@ -114,7 +128,7 @@ func (s *Sandbox) pipe() (read, write *os.File, err error) {
 func (s *streams) output(w io.Writer) (*os.File, error) {
 	if f, ok := w.(*os.File); ok {
 		if safe, err := handoff.Safe(f); err != nil || safe {
-			return f, err
+			return s.sandbox.handOver(f, err)
 		}
 	}
 	read, write, err := s.sandbox.pipe()

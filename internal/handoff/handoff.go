@@ -39,6 +39,12 @@ func Safe(f *os.File) (bool, error) {
 	}
 }
 
+// IsNull reports whether f is the null device.
+func IsNull(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && isNull(info)
+}
+
 // isNull compares with the null device, which has no content to protect.
 func isNull(info os.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)

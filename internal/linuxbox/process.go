@@ -59,9 +59,10 @@ func (p *launched) launch(
 		defer f.Close() // only read
 		files = append(files, f)
 	}
-	for _, f := range files {
+	for i, f := range files {
 		if f == nil {
 			f = p.m.null
+			cmd.Null = append(cmd.Null, i)
 		}
 		cmd.FDs = append(cmd.FDs, int(f.Fd()))
 	}

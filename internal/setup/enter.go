@@ -23,6 +23,7 @@ type Command struct {
 	Umask int      // permission bits that new files do not get
 
 	FDs      []int // become 0, 1, 2, … of the command; at most 200
+	Null     []int // which of them are the null device: the sandbox's own replaces the host's
 	ReportFD int   // write end of a pipe, see Enter; a Unix socket if Filters.Audit is set
 	GateFD   int   // launch.Gate
 	Terminal bool  // FDs[0] becomes the controlling terminal
@@ -93,6 +94,7 @@ func Enter(c Command) *Entry {
 		flags |= unix.CLONE_VFORK
 	}
 	e.PID = outer.Clone("start command", launch.CloneArgs{Flags: flags}, inner)
+	openNull(inner, c.Null)
 	newSession(inner, c)
 	// The gate keeps one capability, so that no guest can look at it.
 	keepOneCapability(inner)
@@ -132,6 +134,20 @@ func placeDescriptors(p *launch.Program, c Command, extra ...int) (report, gate 
 	}
 	closeFrom(p, gate+len(extra)+1)
 	return report, gate
+}
+
+// openNull puts the sandbox's null device in place of the host's, which Landlock does
+// not let a guest open again (/dev/stdin).
+func openNull(p *launch.Program, fds []int) {
+	if len(fds) == 0 {
+		return
+	}
+	const null = "/dev/null"
+	null0 := openat2(p, "open", null, launch.Int(cwd), null, unix.O_RDWR|unix.O_CLOEXEC, noLinks).Slot().Arg()
+	for _, fd := range fds {
+		p.Do("place descriptor", null, unix.SYS_DUP3, null0, launch.Int(fd), launch.Int(0))
+	}
+	p.Do("close", null, unix.SYS_CLOSE, null0)
 }
 
 // newSession makes the calling process the leader of a new session, with the
