@@ -30,6 +30,11 @@ type Host struct {
 	// returns why that fails. Compile asks only for a Spec that accepts less; nil
 	// stands for a machine where it works.
 	TryNamespaces func() error
+	// TryIDMap makes an idmapped mount of a directory (mount_setattr(2), Linux 5.12),
+	// which takes a moment, and returns why that fails: its file system may not know
+	// them. Compile asks only as root, for what belongs to root; nil stands for a
+	// machine where it works.
+	TryIDMap func(path string) error
 	// SandboxExec is the path of sandbox-exec(1); only macOS has it.
 	SandboxExec string
 	// TrySeatbelt runs a program in it, which takes a moment, and returns why that

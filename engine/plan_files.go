@@ -99,7 +99,15 @@ func (pl *planner) mount(field string, m Mount) (rootfs.Node, error) {
 			Inodes: tmpfsLimit(pl.limits.TmpFiles)}, nil
 	}
 	src, err := pl.source(field+".source", m.Source)
-	return rootfs.Node{Path: place, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}, err
+	n := rootfs.Node{Path: place, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}
+	if err == nil && !m.ReadOnly && pl.rootsOwn(src) && !ofSystem(src.Path) {
+		if err := pl.tryIDMap(src.Path); err != nil {
+			pl.note("%s belongs to root, and cannot be written to: its files cannot be shown as the guest's (%v)", src.Path, err)
+			return n, nil
+		}
+		n.Mapped, pl.config.NoSetID = true, true
+	}
+	return n, err
 }
 
 // bindWorkspace binds the directory at the path it was asked for and, when that
@@ -124,7 +132,7 @@ func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 		if err := target("fs.workspace", at); err != nil {
 			return nil, err
 		}
-		for _, dir := range []string{"/usr", "/etc", "/bin", "/sbin", "/lib"} {
+		for _, dir := range systemDirs {
 			if rootfs.Within(dir, at) {
 				return nil, invalidField("fs.workspace", ws, "%s is a system directory", dir)
 			}
@@ -134,11 +142,44 @@ func (pl *planner) bindWorkspace(ws string) (nodes []rootfs.Node, err error) {
 	if pl.overlaid() {
 		nodes = []rootfs.Node{pl.overlayNode(src)}
 	}
-	if pl.host.Become && src.UID == 0 && src.Mode&0o002 == 0 {
-		return nil, invalidField("fs.workspace", ws,
-			"it belongs to root, and guests never run as root, so they could not write to it: chown it to an ordinary user")
+	if pl.host.Become && !pl.hasNamespaces() && src.UID == 0 && src.Mode&0o002 == 0 {
+		return nil, invalidField("fs.workspace", ws, "it belongs to root, and without namespaces guests could not "+
+			"write to it: chown it to an ordinary user")
+	}
+	if pl.rootsOwn(src) {
+		if err := pl.tryIDMap(src.Path); err != nil {
+			return nil, invalidField("fs.workspace", ws, "it belongs to root, and its file system cannot show its files as "+
+				"the guest's (%v): use a directory of another user, or run as one", err)
+		}
+		for i := range nodes {
+			nodes[i].Mapped = true
+		}
+		pl.config.NoSetID = true
 	}
 	return nodes, nil
+}
+
+// systemDirs are never a workspace.
+var systemDirs = []string{"/usr", "/etc", "/bin", "/sbin", "/lib"}
+
+// ofSystem reports whether a directory is a part of the system, or holds many users'
+// or services' files: there root's files stay root's, whatever is asked for.
+func ofSystem(dir string) bool {
+	return rootfs.Depth(dir) < 2 || slices.ContainsFunc(append([]string{"/boot", "/dev", "/proc", "/sys", "/run"}, systemDirs...),
+		func(system string) bool { return rootfs.Within(system, dir) })
+}
+
+// rootsOwn reports whether only root may write to a directory. Guests are never root of
+// the host, so root's files must be shown to them as their own.
+func (pl *planner) rootsOwn(src rootfs.Source) bool {
+	return pl.host.Become && pl.hasNamespaces() && src.UID == 0 && src.Mode&0o002 == 0
+}
+
+func (pl *planner) tryIDMap(path string) error {
+	if pl.host.TryIDMap == nil {
+		return nil
+	}
+	return pl.host.TryIDMap(path)
 }
 
 // protect protects the workspace.
@@ -192,11 +233,19 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 			pl.config.Held, err = holdback.Dir(pl.host.HeldDir, pl.workspace.Path)
 			pl.fail(err)
 		}
-		return d.Nodes, len(errs) == 0
+		return pl.mapped(d.Nodes), len(errs) == 0
 	}
 	pl.config.Overlay = &box.Overlay{
 		Workspace: *pl.workspace, OnDisk: pl.spec.FS.Upper != "", Slack: int64(pl.limits.Workspace),
 	}
 	pl.config.Overlay.Rules, nodes = d.Rules()
-	return nodes, len(errs) == 0
+	return pl.mapped(nodes), len(errs) == 0
+}
+
+// mapped shows root's files in mounts as the workspace does.
+func (pl *planner) mapped(nodes []rootfs.Node) []rootfs.Node {
+	for i := range nodes {
+		nodes[i].Mapped = pl.rootsOwn(*pl.workspace)
+	}
+	return nodes
 }

@@ -63,6 +63,11 @@ func checkSeccomp(s Spec) (errs []error) {
 func (pl *planner) decideSeccomp() {
 	c := pl.spec.Seccomp
 	pl.config.NoExec, pl.config.Audit = c.NoExec, c.Audit
+	if pl.config.NoSetID && (c.Profile == SeccompOff || !pl.host.Seccomp) {
+		pl.fail(invalidField("seccomp.profile", SeccompOff, "what belongs to root is writable here, and without a filter "+
+			"the guest could leave a set-user-ID program of root's: use a filter, or a directory of another user"))
+		return
+	}
 	if c.Profile == SeccompOff || pl.usesProcessGroups() {
 		return
 	}

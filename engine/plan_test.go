@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,8 +172,23 @@ func TestRootThatCannotBecomeAnyone(t *testing.T) {
 func TestWorkspaceOfRoot(t *testing.T) {
 	s := Spec{FS: FS{Workspace: "/rooted"}}
 	files := map[string]string{"/rooted": "/rooted"}
-	if _, err := Compile(s, machineOf(Host{Become: true}, files)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "chown") {
-		t.Errorf("got %v: the guest is not root and could not write there", err)
+	p, err := Compile(s, machineOf(Host{Become: true}, files))
+	if err != nil || !strings.Contains(p.String(), "(rw, root's files are the guest's)") || !p.config.NoSetID {
+		t.Errorf("%v, %v", p, err)
+	}
+	cannot := func(string) error { return syscall.EINVAL }
+	if _, err := Compile(s, machineOf(Host{Become: true, TryIDMap: cannot}, files)); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "use a directory of another user") {
+		t.Errorf("without idmapped mounts: %v", err)
+	}
+	s.Seccomp.Profile = SeccompOff
+	if _, err := Compile(s, machineOf(Host{Become: true}, files)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "set-user-ID") {
+		t.Errorf("without a filter: %v", err)
+	}
+	bind := Spec{FS: FS{Mounts: []Mount{{Source: "/rooted", Target: "/x"}, {Source: "/rooted", Target: "/y", ReadOnly: true}}}}
+	p, err = Compile(bind, machineOf(Host{Become: true}, files))
+	if err != nil || strings.Contains(p.String(), "the guest's") {
+		t.Errorf("a directory of the system's: %v, %v", p, err)
 	}
 }
 

@@ -100,7 +100,9 @@ func (pl *planner) decideUser() bool {
 				pl.fail(err)
 				return false
 			}
-			id.HostUID, id.HostGID = cmp.Or(src.UID, nobody), cmp.Or(src.GID, nobody)
+			if src.UID != 0 {
+				id.HostUID, id.HostGID = src.UID, cmp.Or(src.GID, nobody)
+			}
 			pl.workspace = &src
 		}
 	}

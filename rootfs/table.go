@@ -70,6 +70,7 @@ type Node struct {
 	Source   Source   // Bind, Device, Overlay
 	Upper    Source   // Overlay: the directory that holds what is written; without a Path it is a tmpfs
 	ReadOnly bool     // Bind
+	Mapped   bool     // Bind, Overlay: root's files are the guest's inside, and what it makes is root's (idmapped mount)
 	NoExec   bool     // Tmpfs
 	Data     string   // File: its content; Symlink: its target
 	Mode     uint32   // Dir, File, Tmpfs, Static, Overlay except as the root: permission bits
@@ -191,7 +192,7 @@ func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/")
 func (t Table) Key() string {
 	var b strings.Builder
 	for _, n := range t {
-		fmt.Fprintf(&b, "%d %q %t %t %q %o ", n.Kind, n.Path, n.ReadOnly, n.NoExec, n.Data, n.Mode)
+		fmt.Fprintf(&b, "%d %q %t %t %t %q %o ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec, n.Data, n.Mode)
 		fmt.Fprintf(&b, "%d %d %q %q", n.Size, n.Inodes, n.Masked, n.Locked)
 		for _, s := range []Source{n.Source, n.Upper} {
 			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)
@@ -211,6 +212,9 @@ func (n Node) String() string {
 		if n.ReadOnly {
 			access = "ro"
 		}
+		if n.Mapped {
+			access += ", root's files are the guest's"
+		}
 		s += fmt.Sprintf(" from %s (%s)", n.Source.Path, access)
 	case Device:
 		s += " from " + n.Source.Path
@@ -221,6 +225,9 @@ func (n Node) String() string {
 	case Tmpfs:
 		s += fmt.Sprintf(" (%s, mode %o)", n.limits(), n.Mode)
 	case Overlay:
+		if n.Mapped {
+			s += " (root's files are the guest's)"
+		}
 		if n.Upper.Path != "" {
 			return s + fmt.Sprintf(" over %s (written to %s)", n.Source.Path, n.Upper.Path)
 		}

@@ -325,3 +325,35 @@ func TestAnd(t *testing.T) {
 		})
 	}
 }
+
+func TestNoSetID(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		f := NoSetID(arch)
+		if err := f.check(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name string
+			args [6]uint64
+			want Kind
+		}{
+			{"chmod", [6]uint64{1, 0o755}, Allow}, {"chmod", [6]uint64{1, 0o4755}, Errno}, {"chmod", [6]uint64{1, 0o2000}, Errno},
+			{"chmod", [6]uint64{0o4000, 0o1777}, Allow}, {"fchmod", [6]uint64{1, 0xffffffff00000000 | 0o4000}, Errno},
+			{"fchmodat", [6]uint64{1, 2, 0o6755}, Errno}, {"fchmodat", [6]uint64{0o6000, 0o6000, 0o755}, Allow},
+			{"fchmodat2", [6]uint64{1, 2, 0o2755}, Errno}, {"mknodat", [6]uint64{1, 2, 0o104755}, Errno},
+			{"mkdirat", [6]uint64{1, 2, 0o1777}, Allow}, {"openat", [6]uint64{1, 2, 0o101, 0o4755}, Errno},
+			{"openat", [6]uint64{1, 2, 0, 0o4755}, Allow}, {"openat", [6]uint64{1, 2, 0o20200000, 0o4755}, Errno},
+			{"openat", [6]uint64{1, 2, 0o200000, 0o4755}, Allow}, // O_DIRECTORY, which O_TMPFILE has as well
+			{"open", [6]uint64{1, 0o101, 0o644}, Allow}, {"open", [6]uint64{1, 0o101, 0o4644}, Errno}, {"creat", [6]uint64{1, 0o4755}, Errno},
+			{"openat2", [6]uint64{}, Errno}, {"read", [6]uint64{0o6000, 0o6000, 0o6000, 0o6000}, Allow},
+		} {
+			nr, ok := Number(arch, c.name)
+			if !ok {
+				continue
+			}
+			if got := f.Decide(Call{Arch: AuditArch(arch), Nr: nr, Args: c.args}); got.Kind != c.want {
+				t.Errorf("%s %s%#o: %v", arch, c.name, c.args, got)
+			}
+		}
+	}
+}

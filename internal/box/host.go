@@ -20,12 +20,13 @@ type Host struct {
 	Seccomp     bool         // the kernel has filters of system calls
 	Landlock    int          // the ABI of Landlock; 0: none
 
-	TryNamespaces func() error      // makes the namespaces of a sandbox; why that fails
-	SandboxExec   string            // its path; "" without it
-	TrySeatbelt   func() error      // runs a program in it; why that fails
-	Home          string            // the home directory of the account
-	Proc          []string          // which of rootfs.ProcEntries are in /proc
-	HardLimits    map[string]uint64 // by the names of ulimit: "nofile"
+	TryNamespaces func() error            // makes the namespaces of a sandbox; why that fails
+	TryIDMap      func(path string) error // makes an idmapped mount of a directory; why that fails
+	SandboxExec   string                  // its path; "" without it
+	TrySeatbelt   func() error            // runs a program in it; why that fails
+	Home          string                  // the home directory of the account
+	Proc          []string                // which of rootfs.ProcEntries are in /proc
+	HardLimits    map[string]uint64       // by the names of ulimit: "nofile"
 
 	Lookup func(path string) (rootfs.Source, error) // looks at a path of the host
 	// LookupLink looks at a symbolic link of the host, and not at where it leads.

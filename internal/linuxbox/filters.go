@@ -24,6 +24,9 @@ func filters(c *box.Config, goarch string) (f setup.Filters, err error) {
 		}
 		f.Programs = append(f.Programs, seccomp.NoExec(goarch, f.Cookie.Arg()).Bytes())
 	}
+	if c.NoSetID {
+		f.Programs = append(f.Programs, seccomp.NoSetID(goarch).Bytes())
+	}
 	f.Programs = append(f.Programs, main.Bytes())
 	return f, nil
 }

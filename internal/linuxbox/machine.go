@@ -43,6 +43,7 @@ type Machine struct {
 	watcher  holdback.Watcher
 	mu       sync.Mutex
 	spawners map[launch.Identity]*launch.Spawner
+	idmaps   map[launch.Identity]*os.File
 }
 
 // Open prepares a machine, and starts nothing. The caller closes it.
@@ -54,6 +55,7 @@ func Open(h box.Host, o Options) (_ *Machine, err error) {
 	m := &Machine{
 		host: h, options: o, cgroups: cgroups{place: h.Cgroup, ahead: !o.NoTemplates},
 		clock: launch.NewClock(), signals: launch.IgnorableSignals(), spawners: make(map[launch.Identity]*launch.Spawner),
+		idmaps: make(map[launch.Identity]*os.File),
 	}
 	defer func() {
 		if err != nil {
@@ -93,6 +95,9 @@ func (m *Machine) Close() error {
 	m.mu.Lock()
 	for _, s := range m.spawners {
 		s.Close()
+	}
+	for _, f := range m.idmaps {
+		errs = append(errs, f.Close())
 	}
 	m.mu.Unlock()
 	for _, f := range []*os.File{m.proc, m.pause, m.gate, m.lifelineRead, m.lifelineWrite, m.null} {

@@ -29,8 +29,9 @@ type overlayLayers struct {
 // both layers: when the sandbox has ended there is no path to a tmpfs of it.
 func (m *Machine) startOverlaid(c *box.Config, begin time.Time) (_ *box.Started, err error) {
 	l := &overlayLayers{Overlay: workspace.Overlay{Rules: c.Overlay.Rules, Slack: c.Overlay.Slack}}
-	if m.host.Become {
-		// Not as root: a guest has a say in what is at the paths.
+	if m.host.Become && c.Overlay.Workspace.UID != 0 {
+		// Not as root: a guest has a say in what is at the paths. Root's own workspace
+		// only root may write to.
 		l.As = m.owner(c).Do
 	}
 	defer func() {

@@ -37,7 +37,7 @@ func Probe() (box.Host, error) {
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
-		ReadDir: protect.ReadNames, LookupLink: lookupLink, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
+		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
 	}
 	var info unix.Sysinfo_t
@@ -83,6 +83,26 @@ func Probe() (box.Host, error) {
 		h.HardLimits[name] = lim.Max
 	}
 	return h, nil
+}
+
+// tryIDMap makes an id map for nobody and tries it.
+func tryIDMap(path string) error {
+	pause, err := launch.Pause()
+	if err != nil {
+		return err
+	}
+	defer pause.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	defer write.Close()
+	idmap, err := setup.NewIDMap(Nobody, Nobody, pause, read)
+	if err != nil {
+		return err
+	}
+	return errors.Join(setup.TryIDMap(path, idmap), idmap.Close())
 }
 
 // hasSeccomp asks for an action that is as old as the filters need (4.14).

@@ -64,11 +64,33 @@ func (m *Machine) config(c *box.Config) setup.Config {
 
 // sources opens the host trees of a table with the engine's privileges, where
 // it has more than the guest's user. The result is nil otherwise.
-func (m *Machine) sources(t rootfs.Table) (*setup.Sources, error) {
+func (m *Machine) sources(c *box.Config, t rootfs.Table) (*setup.Sources, error) {
 	if !m.host.Mount || !m.host.Become {
 		return nil, nil
 	}
-	return setup.OpenSources(t)
+	var idmap *os.File
+	if slices.ContainsFunc(t, func(n rootfs.Node) bool { return n.Mapped }) {
+		var err error
+		if idmap, err = m.idmap(c.IDs); err != nil {
+			return nil, err
+		}
+	}
+	return setup.OpenSources(t, idmap)
+}
+
+// idmap returns the id map for guests who are this user of the host.
+func (m *Machine) idmap(id ns.IDs) (*os.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := launch.Identity{UID: id.HostUID, GID: id.HostGID}
+	if f := m.idmaps[key]; f != nil {
+		return f, nil
+	}
+	f, err := setup.NewIDMap(key.UID, key.GID, m.pause, m.lifelineRead)
+	if err == nil {
+		m.idmaps[key] = f
+	}
+	return f, err
 }
 
 // timing adds up the steps of a program by phase. Each step lasts until the

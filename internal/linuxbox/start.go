@@ -84,7 +84,7 @@ func (m *Machine) direct(s *launch.Spawner, c *box.Config, upperFD int) (*setup.
 	config := m.config(c)
 	config.UpperFD = upperFD
 	var err error
-	if config.Sources, err = m.sources(c.Table); err != nil {
+	if config.Sources, err = m.sources(c, c.Table); err != nil {
 		return nil, 0, err
 	}
 	init := setup.Direct(config)

@@ -138,7 +138,7 @@ func (ts *templates) key(c *box.Config) string {
 func (ts *templates) build(t *template, s *launch.Spawner, c *box.Config, shared rootfs.Table) error {
 	config := ts.m.config(c)
 	var err error
-	if config.Sources, err = ts.m.sources(shared); err != nil {
+	if config.Sources, err = ts.m.sources(c, shared); err != nil {
 		return err
 	}
 	tmpl := setup.NewTemplate(config)

@@ -49,7 +49,7 @@ func TestOpenSourcesRefusesASwappedPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := rootfs.Table{{Path: "/", Kind: rootfs.Bind, Source: source(t, path)}}
-	s, err := setup.OpenSources(table)
+	s, err := setup.OpenSources(table, nil)
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("root without CAP_SYS_ADMIN")
 	}
@@ -67,13 +67,13 @@ func TestOpenSourcesRefusesASwappedPath(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setup.OpenSources(table); !errors.Is(err, rootfs.ErrChanged) {
+	if _, err := setup.OpenSources(table, nil); !errors.Is(err, rootfs.ErrChanged) {
 		t.Errorf("got %v, want ErrChanged", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setup.OpenSources(table); !errors.Is(err, unix.ENOENT) {
+	if _, err := setup.OpenSources(table, nil); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("got %v, want ENOENT", err)
 	}
 }

@@ -5,6 +5,7 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -20,12 +21,19 @@ type Sources struct{ fds map[string]int }
 
 // OpenSources copies the host trees of a table. It needs CAP_SYS_ADMIN. The caller
 // closes the result when the programs that use it have run. Its error is a
-// rootfs.ErrChanged if a path was swapped after the table was made.
-func OpenSources(table rootfs.Table) (*Sources, error) {
+// rootfs.ErrChanged if a path was swapped after the table was made. Mapped nodes get
+// the ids of idmap.
+func OpenSources(table rootfs.Table, idmap *os.File) (*Sources, error) {
 	s := &Sources{fds: make(map[string]int)}
 	for _, n := range table {
 		for _, tree := range n.Trees() {
-			if err := s.open(tree); err != nil {
+			err := s.open(tree)
+			if err == nil && n.Mapped && tree.Name == n.Path {
+				if err = MapIDs(s.fds[tree.Name], idmap); err != nil {
+					err = fmt.Errorf("map the ids of %q: %w", tree.Path, err)
+				}
+			}
+			if err != nil {
 				return nil, errors.Join(err, s.Close())
 			}
 		}

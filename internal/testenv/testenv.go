@@ -82,6 +82,9 @@ func Libseccomp(attempt error) Feature {
 	return Feature{"libseccomp", func() error { return attempt }}
 }
 
+// Try needs what a function tries, which returns why it is not there.
+func Try(name string, try func() error) Feature { return Feature{name, try} }
+
 // Program needs a program in PATH that this machine can execute, whose name is the feature's. An emulated machine may
 // have the host's.
 func Program(name string) Feature {
