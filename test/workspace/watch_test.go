@@ -119,7 +119,7 @@ func watched(t *testing.T, eng *engine.Engine, ws, act string) []string {
 		Env: []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}})
 	run := strings.Replace(actor, "try:", "def sh(c): check(-os.system(c))\ntry:", 1)
 	res := testbox.Run(t, box, "python3", "-c", run, act)
-	if res.Outcome != engine.OutcomeOK {
+	if res.Outcome != engine.OutcomeOK && res.Outcome != engine.OutcomeProtect {
 		t.Fatalf("%s, stdout %s, stderr %s", res.Outcome, res.Stdout, res.Stderr)
 	}
 	// It is gone when the command has ended, whatever is left running.
