@@ -21,7 +21,7 @@ test-macos:
 TAGS = $$(pkg-config --exists libseccomp 2>/dev/null && echo -tags libseccomp)
 
 # What must be there on a machine that is set up: no test is skipped for want of it.
-REQUIRE = userns,landlock,libseccomp,go,mount,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity
+REQUIRE = userns,landlock,libseccomp,go,mount,python3,node,sh,bash,bwrap,unshare,gcc,make,git,sqlite3,curl,ssh-keygen,openssl,perl,tmux,jq,zip,unzip,busybox,script,setpriv,stress-ng,trinity,man,lscpu,screen,git-lfs,php,Rscript,identify,pdflatex,chromium
 
 ## deps: programs that tests run inside sandboxes or measure against (Debian)
 .PHONY: deps

@@ -23,6 +23,7 @@ type Host struct {
 	Cgroup      cgroup.Place // where it may make cgroups, or why nowhere
 	MemoryBytes int64        // that this process may have: the machine's, or what its own cgroup allows; 0: not known
 	CPUs        int          // that it may run on; 0: not known
+	Umask       int          // of this process, which commands have as well; 0 stands for 022
 	Seccomp     bool         // the kernel has filters of system calls
 	Landlock    int          // the kernel's version of Landlock (landlock(7)); 0: none
 

@@ -38,8 +38,10 @@ type Limits struct {
 	CPUSet    string    // the CPUs to run on, "0-2,5"; default all; needs a cgroup
 	IO        []IOLimit // by device; default none; needs a cgroup
 
-	Pids     int   // processes and threads at once; default 512
-	Files    int   // open descriptors of each process, 4 or more; default 1024
+	Pids int // processes and threads at once; default 512
+	// Files is how many descriptors each process may have open, 4 or more. By default it
+	// is 1024, and programs that raise their limit can have up to 524288 (node, Java).
+	Files    int
 	FileSize Bytes // of a file that is written; default 1 GiB
 	Tmp      Bytes // of each private tmpfs; default 256 MiB
 	TmpFiles int   // files and directories of each private tmpfs; default 65536

@@ -245,6 +245,10 @@ func (pl *planner) rlimits() []limitRow {
 		pl.rlimit(LimitRTPrio, "rtprio", 0, "0", false))
 }
 
+// manyFiles is the hard limit to open files where the Spec asks for none: systemd's
+// default for services (systemd.exec(5)). The soft one is what select(2) can do.
+const manyFiles = 524288
+
 // rlimit is a limit of each process. It is never above this process's own.
 func (pl *planner) rlimit(name LimitName, rlim string, value uint64, text string, asked bool) limitRow {
 	hard, known := pl.host.HardLimits[rlim]
@@ -262,6 +266,9 @@ func (pl *planner) rlimit(name LimitName, rlim string, value uint64, text string
 		// At the soft limit the kernel sends SIGXCPU, at the hard one SIGKILL; were they
 		// the same there would be only SIGKILL, which could come from anywhere.
 		above++
+	}
+	if rlim == "nofile" && !asked {
+		above = manyFiles // for programs that raise their own limit
 	}
 	if known {
 		above = min(above, hard) // which nobody can raise

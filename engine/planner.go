@@ -33,7 +33,7 @@ func newPlanner(s Spec, h Host) *planner {
 	pl := &planner{spec: s, host: h, limits: s.Limits.withDefaults(h)}
 	pl.plan = &Plan{Spec: s.clone(), limits: pl.limits}
 	pl.config.Name, pl.config.Hostname = s.Name, cmp.Or(s.Hostname, "sandbox")
-	pl.config.KillAlone = s.Keep
+	pl.config.KillAlone, pl.config.Umask = s.Keep, cmp.Or(h.Umask, 0o022)
 	return pl
 }
 

@@ -40,6 +40,8 @@ func Example() {
 	// bind     /usr from /usr (ro)
 	// symlink  /bin -> /usr/bin
 	// dir      /etc
+	// dir      /var
+	// symlink  /run -> /tmp
 	// dir      /dev
 	// proc     /proc (0 masked, 0 read-only)
 	// tmpfs    /tmp (67108864 bytes, any number of inodes, mode 1777)

@@ -26,7 +26,17 @@ type Options struct {
 	Proc      []string // those of ProcEntries that the host has
 	TmpBytes  int64    // size of each writable tmpfs and overlay; 0 is no limit
 	TmpInodes int64    // number of files in each; 0 is no limit
+	// List lists the names in a directory of the host. nil lists nothing: then /etc
+	// has only what is the same on all hosts.
+	List func(dir string) ([]string, error)
+	// Read reads a file of the host, as far as a page; nil reads nothing. What is
+	// shorter in /etc is copied, which is faster than a mount for a page and slower for
+	// more.
+	Read func(path string) ([]byte, error)
 }
+
+// page is the most that Options.Read returns.
+const page = 4096
 
 // Workspace is the private directory that commands start in by default.
 const Workspace = "/workspace"
@@ -36,23 +46,12 @@ const Workspace = "/workspace"
 // live there.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// etcFiles are the parts of the host's /etc that programs in /usr need to run: tables
-// of names, and the targets of links in /usr. Only the public part of /etc/ssl is
-// among them: certificates, not private keys.
-var etcFiles = []string{
-	"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/services", "/etc/protocols", "/etc/fonts",
-	"/etc/java-8-openjdk", "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk",
-	"/etc/java-25-openjdk",
-	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted",
-	"/etc/ca-certificates",
-}
-
 // Host returns the default tree: the host's system directories, read-only, and an
 // /etc that reveals nothing of the host's users, names or network. It returns the
 // error of look, unless that is an fs.ErrNotExist for a directory of the host.
 func Host(look Lookup, o Options) (Table, error) {
 	t := Table{{Path: "/", Kind: Static, Mode: 0o755}}
-	for _, dir := range append(systemDirs, etcFiles...) {
+	for _, dir := range slices.Concat(systemDirs, o.etcOfHost(), otherDirs) {
 		src, err := look(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -64,14 +63,37 @@ func Host(look Lookup, o Options) (Table, error) {
 			t = t.Add(Node{Path: dir, Kind: Symlink, Data: src.Path})
 			continue
 		}
+		if text, ok := o.short(dir, src); ok {
+			t = t.Add(Node{Path: dir, Kind: File, Mode: 0o644, Data: text})
+			continue
+		}
 		t = t.Add(Node{Path: dir, Kind: Bind, Source: src, ReadOnly: true})
 	}
 	for _, f := range o.etc() {
 		t = t.Add(Node{Path: "/etc/" + f.name, Kind: File, Mode: 0o644, Data: f.data})
 	}
+	for _, l := range tmpLinks {
+		t = t.Add(Node{Path: l.name, Kind: Symlink, Data: l.data})
+	}
 	t = t.Add(Node{Path: "/dev", Kind: Dir, Mode: 0o755})
 	return o.common(t, look)
 }
+
+// short is the content of a short text in /etc.
+func (o Options) short(at string, src Source) (string, bool) {
+	if o.Read == nil || src.Dir || src.Mode&0o004 == 0 || !Within("/etc", at) {
+		return "", false
+	}
+	text, err := o.Read(src.Path)
+	return string(text), err == nil && len(text) < page
+}
+
+// otherDirs are what programs look at besides: the CPUs there are, and what TeX has
+// compiled.
+var otherDirs = []string{"/sys/devices/system/cpu", "/var/lib/texmf"}
+
+// tmpLinks are directories for what programs leave there while they run.
+var tmpLinks = []entry{{"/var/tmp", "/tmp"}, {"/run", "/tmp"}, {"/var/run", "/tmp"}}
 
 // Directory returns a tree whose root is a directory of the host, read-only or under
 // an overlay that is lost with the sandbox. /proc, /dev and /tmp are the sandbox's

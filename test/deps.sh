@@ -19,7 +19,8 @@ static() { program "$1" && ! ldd "$(command -v "$1")"; }
 
 for p in bwrap:bubblewrap make:make git:git unshare:util-linux setpriv:util-linux script:bsdutils ps:procps pgrep:procps xz:xz-utils \
 	sqlite3:sqlite3 curl:curl ssh-keygen:openssh-client openssl:openssl tmux:tmux jq:jq node:nodejs zip:zip unzip:unzip \
-	stress-ng:stress-ng trinity:trinity pkg-config:pkg-config "$@"; do
+	stress-ng:stress-ng trinity:trinity pkg-config:pkg-config man:man-db lscpu:util-linux screen:screen git-lfs:git-lfs \
+	php:php-cli Rscript:r-base-core identify:imagemagick pdflatex:texlive-latex-base chromium:chromium "$@"; do
 	case $p in
 	/*) need "${p#*:}" [ -e "${p%%:*}" ] ;;
 	*) need "${p#*:}" program "${p%%:*}" ;;
@@ -28,6 +29,7 @@ done
 need busybox-static static busybox
 need "gcc libc6-dev" sh -c '[ -e /usr/include/stdio.h ] && [ -e "$(cc -print-file-name=libc.a)" ]'
 need libseccomp-dev [ -e /usr/include/seccomp.h ]
+need php-mbstring sh -c 'php -m | grep -q mbstring'
 need perl perl -MPOSIX -MFile::Find -e 1
 need python3 python3 -c 'import asyncio, ctypes, json, mmap, resource, socket, sqlite3' # not only python3-minimal
 

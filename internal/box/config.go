@@ -28,6 +28,7 @@ type Config struct {
 
 	// Linux.
 	Filter   seccomp.Filter // nil: none
+	Umask    int            // of commands
 	NoSetID  bool           // no file gets set-user-ID or set-group-ID bits
 	NoExec   bool           // a command executes its program, and nothing after it
 	Audit    bool           // refused system calls are listed in Exit.Refused

@@ -17,6 +17,7 @@ type Host struct {
 	Cgroup      cgroup.Place // where cgroups can be made; zero: nowhere
 	MemoryBytes int64        // that this process may have; 0: not known
 	CPUs        int          // that it may run on; 0: not known
+	Umask       int          // of this process; 0 stands for 022
 	Seccomp     bool         // the kernel has filters of system calls
 	Landlock    int          // the ABI of Landlock; 0: none
 

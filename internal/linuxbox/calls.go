@@ -56,7 +56,7 @@ func exampleCommand(c *box.Config, r box.Request) (setup.Command, error) {
 	const nullFD, reportFD, gateFD = 8, 9, 11
 	f, err := filters(c, runtime.GOARCH)
 	return setup.Command{
-		Landlock: c.Landlock, Filters: f, Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,
+		Landlock: c.Landlock, Filters: f, Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: c.Umask,
 		FDs: []int{nullFD, nullFD, nullFD}, ReportFD: reportFD, GateFD: gateFD,
 		Signals: launch.IgnorableSignals(), Keyring: "tegmen-…", Rlimits: c.Rlimits, Tagged: c.KillAlone,
 	}, err

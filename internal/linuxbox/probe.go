@@ -40,6 +40,7 @@ func Probe() (box.Host, error) {
 		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
 	}
+	h.Umask = umask()
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return box.Host{}, err
@@ -103,6 +104,17 @@ func tryIDMap(path string) error {
 		return err
 	}
 	return errors.Join(setup.TryIDMap(path, idmap), idmap.Close())
+}
+
+// umask is this process's, from Linux 4.7 on; 0 if it is not known. umask(2) could only
+// tell by changing it.
+func umask() (mask int) {
+	text, err := protect.ReadSmall("/proc/self/status")
+	if err == nil {
+		_, after, _ := strings.Cut(string(text), "\nUmask:\t")
+		_, _ = fmt.Sscanf(after, "%o", &mask)
+	}
+	return mask
 }
 
 // hasSeccomp asks for an action that is as old as the filters need (4.14).

@@ -21,9 +21,6 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/setup"
 )
 
-// umask of every command: what it makes is not writable by others.
-const umask = 0o022
-
 // launched is a command that has been started, by whichever way.
 type launched struct {
 	m      *Machine
@@ -43,7 +40,7 @@ func (p *launched) launch(
 ) (err error) {
 	p.name, p.begin = r.Argv[0], time.Now()
 	cmd := setup.Command{
-		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: umask,
+		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: c.Umask,
 		GateFD: int(p.m.gate.Fd()), Terminal: r.Terminal, Signals: p.m.signals, Keyring: s.Keyring(),
 		Rlimits: c.Rlimits, Landlock: c.Landlock,
 	}

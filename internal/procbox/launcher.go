@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/internal/box"
-	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/seatbelt"
 )
 
@@ -60,7 +59,7 @@ func commandLine(
 		argv = append(append([]string{sandboxExec}, profile.Args()...), "--")
 	}
 	env, byEnv := given(program, r.Env)
-	argv = append(append(argv, launchShell...), launcher(c.Rlimits, stderr), "bash")
+	argv = append(append(argv, launchShell...), launcher(c, stderr), "bash")
 	argv = append(append(argv, byEnv...), program)
 	return append(argv, r.Argv[1:]...), env, nil
 }
@@ -119,15 +118,15 @@ const launched = "+"
 // launcher is the script that becomes the program. stderr is the descriptor that
 // becomes its standard error; on the one after that the sandbox's watcher listens,
 // which is told of the process group before there is something to end.
-func launcher(rlimits []ns.Rlimit, stderr int) string {
+func launcher(c *box.Config, stderr int) string {
 	var b strings.Builder
 	// Not in POSIX mode, in which ulimit counts in other units.
-	fmt.Fprintf(&b, "set +o posix\necho \"+$$\" >&%d\n%s\numask %03o", stderr+1, closeOthers(stderr), umask)
+	fmt.Fprintf(&b, "set +o posix\necho \"+$$\" >&%d\n%s\numask %03o", stderr+1, closeOthers(stderr), c.Umask)
 	options := map[string]struct {
 		letter string
 		unit   uint64
 	}{"cpu": {"t", 1}, "nofile": {"n", 1}, "fsize": {"f", 1024}, "core": {"c", 1024}, "as": {"v", 1024}}
-	for _, l := range rlimits {
+	for _, l := range c.Rlimits {
 		o := options[l.Name]
 		soft, hard := (l.Soft+o.unit-1)/o.unit, (l.Hard+o.unit-1)/o.unit
 		fmt.Fprintf(&b, " && ulimit -S -%s %d && ulimit -H -%s %d", o.letter, soft, o.letter, hard)
@@ -135,9 +134,6 @@ func launcher(rlimits []ns.Rlimit, stderr int) string {
 	fmt.Fprintf(&b, ` && printf %s >&2 && exec 2>&%d %d>&- && exec "$@"`, launched, stderr, stderr)
 	return b.String()
 }
-
-// umask of every command: what it makes is not writable by others.
-const umask = 0o022
 
 // CommandLine prints what starts a command in a sandbox whose private directory is
 // dir.

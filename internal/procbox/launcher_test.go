@@ -44,7 +44,7 @@ func TestGiven(t *testing.T) {
 // The launcher lowers limits, closes what is not the program's, and becomes it, with
 // its arguments and variables as they were given.
 func TestLauncher(t *testing.T) {
-	c := &box.Config{Rlimits: []ns.Rlimit{{Name: "nofile", Soft: 33, Hard: 44}, {Name: "fsize", Soft: 1025, Hard: 4096}}}
+	c := &box.Config{Umask: 0o22, Rlimits: []ns.Rlimit{{Name: "nofile", Soft: 33, Hard: 44}, {Name: "fsize", Soft: 1025, Hard: 4096}}}
 	script := `ulimit -Sn; ulimit -Hn; ulimit -Sf; umask; echo "$0 $1 $LD_X"; ls /dev/fd | grep -cx 7`
 	r := box.Request{
 		Argv: []string{"sh", "-c", script, "-name", "$(arg) 'x'"},
