@@ -43,7 +43,7 @@ type Limits struct {
 	// is 1024, and programs that raise their limit can have up to 524288 (node, Java).
 	Files    int
 	FileSize Bytes // of a file that is written; default 1 GiB
-	Tmp      Bytes // of each private tmpfs; default 256 MiB
+	Tmp      Bytes // of each private tmpfs, which counts as memory; default 1 GiB
 	TmpFiles int   // files and directories of each private tmpfs; default 65536
 	// Workspace bounds what is written to a workspace of mode overlay, which holds
 	// TmpFiles files and directories; default 256 MiB. A workspace of mode rw is
@@ -70,6 +70,9 @@ type IOLimit struct {
 	ReadBPS, WriteBPS   Bytes  // per second
 	ReadIOPS, WriteIOPS int    // operations per second
 }
+
+// DefaultTmp is Limits.Tmp where that is 0.
+const DefaultTmp = GiB
 
 // LimitName names a limit, as Plan.Limits, Event and Requirement do.
 type LimitName string
@@ -196,7 +199,7 @@ var limitFields = []limitField{
 	{LimitPids, "pids", field(func(l *Limits) *int { return &l.Pids }), 512},
 	{LimitFiles, "files", field(func(l *Limits) *int { return &l.Files }), 1024},
 	{LimitFileSize, "file_size_bytes", field(func(l *Limits) *Bytes { return &l.FileSize }), int64(GiB)},
-	{LimitTmp, "tmp_bytes", field(func(l *Limits) *Bytes { return &l.Tmp }), int64(256 * MiB)},
+	{LimitTmp, "tmp_bytes", field(func(l *Limits) *Bytes { return &l.Tmp }), int64(DefaultTmp)},
 	{LimitTmpFiles, "tmp_files", field(func(l *Limits) *int { return &l.TmpFiles }), 65536},
 	{LimitWorkspace, "workspace_bytes", field(func(l *Limits) *Bytes { return &l.Workspace }), int64(256 * MiB)},
 	{LimitOutput, "output_bytes", field(func(l *Limits) *Bytes { return &l.Output }), int64(MiB)},

@@ -52,7 +52,7 @@ func (pl *planner) decideFiles() {
 func (pl *planner) root() (rootfs.Table, error) {
 	o := rootfs.Options{
 		UID: pl.config.IDs.UID, GID: pl.config.IDs.GID, Hostname: pl.config.Hostname, Proc: pl.host.Proc,
-		List:     pl.host.ReadDir,
+		List: pl.host.ReadDir, Git: pl.gitUser(),
 		TmpBytes: tmpfsLimit(pl.limits.Tmp), TmpInodes: tmpfsLimit(pl.limits.TmpFiles),
 	}
 	if pl.hasNamespaces() { // otherwise files are seen where they are

@@ -26,6 +26,7 @@ type Options struct {
 	Proc      []string // those of ProcEntries that the host has
 	TmpBytes  int64    // size of each writable tmpfs and overlay; 0 is no limit
 	TmpInodes int64    // number of files in each; 0 is no limit
+	Git       string   // added to /etc/gitconfig
 	// List lists the names in a directory of the host. nil lists nothing: then /etc
 	// has only what is the same on all hosts.
 	List func(dir string) ([]string, error)
@@ -72,11 +73,28 @@ func Host(look Lookup, o Options) (Table, error) {
 	for _, f := range o.etc() {
 		t = t.Add(Node{Path: "/etc/" + f.name, Kind: File, Mode: 0o644, Data: f.data})
 	}
+	t = o.addGit(t)
 	for _, l := range tmpLinks {
 		t = t.Add(Node{Path: l.name, Kind: Symlink, Data: l.data})
 	}
 	t = t.Add(Node{Path: "/dev", Kind: Dir, Mode: 0o755})
 	return o.common(t, look)
+}
+
+// addGit adds to /etc/gitconfig, unless that is so long that it is the host's own.
+func (o Options) addGit(t Table) Table {
+	const at = "/etc/gitconfig"
+	if o.Git == "" {
+		return t
+	}
+	i := slices.IndexFunc(t, func(n Node) bool { return n.Path == at })
+	switch {
+	case i < 0:
+		return t.Add(Node{Path: at, Kind: File, Mode: 0o644, Data: o.Git})
+	case t[i].Kind == File:
+		t[i].Data = strings.TrimRight(t[i].Data, "\n") + "\n" + o.Git
+	}
+	return t
 }
 
 // short is the content of a short text in /etc.

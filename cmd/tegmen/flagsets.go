@@ -77,7 +77,7 @@ func (o *options) limitFlags(f *flags) {
 	f.value("N", "limit processes and threads to N (default 512)", setTo(&l.Pids, parseCount), "pids-limit")
 	f.value("NAME=N", "set a resource limit: nofile, nproc, fsize, cpu, as or core",
 		func(v string) error { return parseUlimit(v, l) }, "ulimit")
-	f.value("SIZE", "limit each private tmpfs to SIZE (default 256m)", setTo(&l.Tmp, parseBytes), "tmp-size")
+	f.value("SIZE", "limit each private tmpfs to SIZE (default 1g)", setTo(&l.Tmp, parseBytes), "tmp-size")
 	f.value("LIMIT=ENFORCER", "refuse to run if another enforces the limit, as in memory=cgroup; tegmen plan lists both",
 		appendTo(&o.spec.Require, parseRequirement), "require")
 }

@@ -30,6 +30,11 @@ func (o *options) flagSet(name string) *flags {
 // parse reads flags up to "--" or the first argument that is not a flag.
 func (o *options) parse(name string, args []string) (rest []string, err error) {
 	f := o.flagSet(name)
+	if name == "shell" {
+		for _, same := range []string{"i", "t", "it", "ti", "interactive", "tty"} { // what it does anyway
+			f.BoolFunc(same, "", func(string) error { return nil })
+		}
+	}
 	if name == "run" {
 		for _, both := range []string{"it", "ti"} { // as people type -i -t; no flag to list
 			f.BoolFunc(both, "", func(string) error { o.interactive, o.tty = true, true; return nil })

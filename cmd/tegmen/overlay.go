@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/tegmen-dev/tegmen/engine"
+	"github.com/tegmen-dev/tegmen/rootfs"
 	"github.com/tegmen-dev/tegmen/workspace"
 )
 
@@ -44,6 +46,22 @@ func parseWorkspace(v string, s *engine.Spec) error {
 		}
 		dir = rest
 	}
+}
+
+// openSpecial opens what is there if it is neither a file nor to be replaced by one; nil
+// if it is.
+func openSpecial(name string) (*os.File, error) {
+	at, err := filepath.Abs(name)
+	if err != nil || name == "-" {
+		return nil, err
+	}
+	inDev := rootfs.Within("/dev", at) || rootfs.Within("/proc", at)
+	st, err := os.Lstat(at)
+	if err != nil || !inDev && (st.Mode().IsRegular() || st.Mode()&os.ModeSymlink != 0) {
+		return nil, nil // the next step reports it
+	}
+	// A FIFO without a reader is an error, and does not block.
+	return os.OpenFile(at, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 }
 
 func cutLast(v string) (before, after string, found bool) {
@@ -88,6 +106,13 @@ func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.
 			return err
 		}
 	}
+	if !o.commit && o.diff == "" && !o.json {
+		list, err := box.Changes(ctx)
+		if len(list) > 0 {
+			fmt.Fprintf(os.Stderr, "tegmen: %d changes are not kept: --diff - shows them, --commit applies them\n", len(list))
+		}
+		return err
+	}
 	if !o.commit {
 		return nil
 	}
@@ -106,8 +131,16 @@ func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.
 }
 
 // writeDiff replaces the file of the patch: it neither follows a link there nor writes to
-// an existing file, since programs may write to that directory.
+// an existing file, since programs may write to that directory. A device, a FIFO or what
+// is in /dev (/dev/stdout, the shell's >(…)) is written to.
 func (o *options) writeDiff(ctx context.Context, box *engine.Sandbox) (err error) {
+	if to, err := openSpecial(o.diff); to != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		buffer := bufio.NewWriter(to)
+		return errors.Join(box.Diff(ctx, buffer), buffer.Flush(), to.Close())
+	}
 	to := os.Stdout
 	if o.diff != "-" {
 		temp, err := os.CreateTemp(filepath.Dir(o.diff), ".tegmen-diff-")

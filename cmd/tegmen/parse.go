@@ -22,14 +22,29 @@ import (
 func parseVolume(v string) (engine.Mount, error) {
 	m := engine.Mount{Type: engine.MountBind}
 	parts := strings.Split(v, ":")
-	if len(parts) == 3 && (parts[2] == "ro" || parts[2] == "rw") {
-		m.ReadOnly = parts[2] == "ro"
+	if len(parts) == 3 {
+		for _, option := range strings.Split(parts[2], ",") {
+			switch option {
+			case "ro":
+				m.ReadOnly = true
+			case "rw", "z", "Z", "cached", "delegated", "consistent", "nocopy": // so it is, or of no meaning here
+			default:
+				return m, fmt.Errorf("option %q: use ro or rw, or for paths with colons --mount", option)
+			}
+		}
 		parts = parts[:2]
 	}
 	if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
 		return m, fmt.Errorf("use SRC:DST[:ro], or for paths with colons --mount type=bind,source=…,target=…")
 	}
 	m.Source, m.Target = parts[0], parts[1]
+	if m.Source == "." || m.Source == ".." || strings.HasPrefix(m.Source, "./") || strings.HasPrefix(m.Source, "../") {
+		at, err := filepath.Abs(m.Source) // as docker has it: what begins otherwise would be a volume
+		if err != nil {
+			return m, err
+		}
+		m.Source = at
+	}
 	return m, checkPaths(m)
 }
 
@@ -92,6 +107,7 @@ func parseTmpfs(v string) (engine.Mount, error) {
 			m.Size, err = parseBytes(value)
 		case "mode":
 			m.Mode, err = parseMode(value)
+		case "rw", "nosuid", "nodev", "exec": // so it is
 		default:
 			err = fmt.Errorf("use size= or mode=")
 		}
@@ -262,15 +278,30 @@ func parseEnv(v string) (string, bool) {
 }
 
 func readEnvFile(name string) ([]string, error) {
-	b, err := os.ReadFile(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	const most = 16 << 20
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > most {
+		return nil, fmt.Errorf("%s: more than 16 MiB", name)
+	}
 	var env []string
-	for line := range strings.Lines(string(b)) {
+	number := 0
+	for line := range strings.Lines(strings.TrimPrefix(string(b), "\ufeff")) {
+		number++
 		line = strings.TrimRight(strings.TrimLeft(line, " \t"), "\r\n")
+		line = strings.TrimPrefix(line, "export ") // as in a file that a shell reads, too
 		if line == "" || line[0] == '#' {
 			continue
+		}
+		if variable, _, _ := strings.Cut(line, "="); strings.ContainsAny(variable, " \t") {
+			return nil, fmt.Errorf("%s: line %d: a variable %q: use NAME=value", name, number, variable)
 		}
 		if kv, ok := parseEnv(line); ok {
 			env = append(env, kv)

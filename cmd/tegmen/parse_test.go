@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +12,10 @@ import (
 )
 
 func TestParseMounts(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	bind := func(src, dst string, ro bool) engine.Mount {
 		return engine.Mount{Type: engine.MountBind, Source: src, Target: dst, ReadOnly: ro}
 	}
@@ -20,7 +27,11 @@ func TestParseMounts(t *testing.T) {
 		{parseVolume, "/a:/b", bind("/a", "/b", false)},
 		{parseVolume, "/a:/b:ro", bind("/a", "/b", true)},
 		{parseVolume, "/a:/b:rw", bind("/a", "/b", false)},
-		{parseVolume, "/a:/b:z", engine.Mount{}},
+		{parseVolume, "/a:/b:z", bind("/a", "/b", false)},
+		{parseVolume, "/a:/b:ro,Z", bind("/a", "/b", true)},
+		{parseVolume, "/a:/b:cached", bind("/a", "/b", false)},
+		{parseVolume, "/a:/b:shared", engine.Mount{}},
+		{parseVolume, "./a:/b", bind(filepath.Join(here, "a"), "/b", false)},
 		{parseVolume, "/a", engine.Mount{}},
 		{parseVolume, "/a:b:/c", engine.Mount{}},
 		{parseVolume, ":/b", engine.Mount{}},
@@ -33,7 +44,8 @@ func TestParseMounts(t *testing.T) {
 		{parseTmpfs, "/t", engine.Mount{Type: engine.MountTmpfs, Target: "/t"}},
 		{parseTmpfs, "/t:size=1g,mode=1777",
 			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
-		{parseTmpfs, "/t:exec", engine.Mount{}},
+		{parseTmpfs, "/t:rw,nosuid,exec", engine.Mount{Type: engine.MountTmpfs, Target: "/t"}},
+		{parseTmpfs, "/t:noexec", engine.Mount{}},
 	} {
 		got, err := c.parse(c.in)
 		if c.want == (engine.Mount{}) {
@@ -112,4 +124,23 @@ func FuzzFlags(f *testing.F) {
 			t.Errorf("ulimit %q: %v", s, err)
 		}
 	})
+}
+
+func TestReadEnvFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "env")
+	for text, want := range map[string]string{
+		"A=1\n# x\n\nB=2 3\n": "A=1 B=2 3", "\ufeffA=1\r\nexport B=2\r\n": "A=1 B=2", "A B=1\n": "", "  A=1": "A=1",
+		strings.Repeat("A=1\n", 1<<22+1): "",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readEnvFile(file)
+		if (err != nil) != (want == "") || strings.Join(got, " ") != want {
+			t.Errorf("%.40q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	if _, err := readEnvFile("/dev/zero"); err == nil {
+		t.Error("/dev/zero: no error")
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,10 @@ func (o *options) host() (engine.Host, error) {
 func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if home, err := os.UserHomeDir(); err == nil && o.spec.FS.Workspace == home {
+		fmt.Fprintln(os.Stderr, "tegmen: warning: the workspace is your home directory, with your keys and settings in it: "+
+			"name a directory in it")
+	}
 	box, err := eng.Start(ctx, o.spec)
 	runtime.UnlockOSThread() // locked by main
 	if err != nil {
@@ -179,6 +184,9 @@ func (o *options) accepted(level engine.Level, what engine.Protection) bool {
 	return slices.Contains(o.spec.Degrade, what) || o.spec.AllowNoIsolation && level == engine.LevelLandlock
 }
 
+// tmpSize is the size of private directories.
+func (o *options) tmpSize() engine.Bytes { return cmp.Or(o.spec.Limits.Tmp, engine.DefaultTmp) }
+
 func lost(dropped []engine.Dropped, what engine.Protection) string {
 	for _, d := range dropped {
 		if d.Protection == what {
@@ -202,6 +210,11 @@ func (o *options) report(res *engine.Result) (int, error) {
 		}
 	}
 	reportHeld(res.Held)
+	for _, e := range res.Events {
+		if e.Limit == engine.LimitTmp && res.ExitCode != 0 {
+			fmt.Fprintf(os.Stderr, "tegmen: %s (%s): --tmp-size gives it more\n", e.Detail, o.tmpSize())
+		}
+	}
 	for _, r := range res.Refused {
 		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s (%d)\n", r.Call, r.Action, r.Count)
 	}
