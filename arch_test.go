@@ -57,7 +57,7 @@ var layers = [][]string{
 	{"engine"},
 	{"agent", "internal/testbox"},
 	{"cmd/tegmen", "seccomp/generate", "internal/vmtest", "internal/metrics", "example/tools"},
-	{"test/engine", "test/workspace", "test/attack", "test/conformance", "test/bench", "test/compat", "test/mac"},
+	{"test/engine", "test/workspace", "test/attack", "test/conformance", "test/bench", "test/compat", "test/mac", "test/tools"},
 }
 
 type pkg struct {

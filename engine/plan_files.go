@@ -169,8 +169,8 @@ var systemDirs = []string{"/usr", "/etc", "/bin", "/sbin", "/lib"}
 // ofSystem reports whether a directory is a part of the system, or holds many users'
 // or services' files: there root's files stay root's, whatever is asked for.
 func ofSystem(dir string) bool {
-	return rootfs.Depth(dir) < 2 || slices.ContainsFunc(append([]string{"/boot", "/dev", "/proc", "/sys", "/run"}, systemDirs...),
-		func(system string) bool { return rootfs.Within(system, dir) })
+	system := append([]string{"/boot", "/dev", "/proc", "/sys", "/run"}, systemDirs...)
+	return rootfs.Depth(dir) < 2 || slices.ContainsFunc(system, func(s string) bool { return rootfs.Within(s, dir) })
 }
 
 // rootsOwn reports whether only root may write to a directory. Guests are never root of

@@ -192,7 +192,8 @@ func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/")
 func (t Table) Key() string {
 	var b strings.Builder
 	for _, n := range t {
-		fmt.Fprintf(&b, "%d %q %t %t %t %d:%s %o ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec, len(n.Data), n.Data, n.Mode)
+		fmt.Fprintf(&b, "%d %q %t %t %t ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec)
+		fmt.Fprintf(&b, "%d:%s %o ", len(n.Data), n.Data, n.Mode)
 		fmt.Fprintf(&b, "%d %d %q %q", n.Size, n.Inodes, n.Masked, n.Locked)
 		for _, s := range []Source{n.Source, n.Upper} {
 			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)

@@ -45,8 +45,8 @@ func reportHeld(held []engine.Held) {
 			fmt.Fprintf(os.Stderr, "tegmen: kept: %s, %s; --allow-write %s lets it be changed\n", what, first.Why, first.Name)
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "tegmen: held back: %s, %s; --allow-write %s keeps it, tegmen held DIR lists, restores or drops it\n",
-			what, first.Why, first.Name)
+		fmt.Fprintf(os.Stderr, "tegmen: held back: %s, %s; --allow-write %s keeps it, "+
+			"tegmen held DIR lists, restores or drops it\n", what, first.Why, first.Name)
 	}
 }
 

@@ -37,8 +37,9 @@ func Probe() (box.Host, error) {
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
-		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, Home: os.Getenv("HOME"), HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
-		Cgroup: cgroup.Find(), CPUs: runtime.NumCPU(),
+		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, Home: os.Getenv("HOME"),
+		HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
+		Cgroup:  cgroup.Find(), CPUs: runtime.NumCPU(),
 	}
 	h.Umask = umask()
 	var info unix.Sysinfo_t

@@ -25,7 +25,7 @@ var protected = []group{
 	{why: "which runs elsewhere with the project's secrets, once it is pushed", missing: told, names: []string{
 		".github/workflows", ".github/actions", ".gitlab-ci.yml",
 	}},
-	{why: "which shells, editors or git execute in a home directory, as this seems to be", missing: together, names: []string{
+	{why: "which shells, editors or git execute in a home directory", missing: together, names: []string{
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
 		".inputrc", ".gitconfig", ".vim", ".vimrc", ".exrc", ".nvim", ".nvimrc",
 	}},
@@ -68,7 +68,7 @@ const (
 // placeholders are files.
 var gitNames = []entry{
 	{name: "hooks", inGit: true},                              // executed
-	{name: "config", inGit: true, file: true},                 // names commands: core.fsmonitor, core.hooksPath, filters, aliases
+	{name: "config", inGit: true, file: true},                 // names commands: core.fsmonitor, filters, aliases
 	{name: "config.worktree", inGit: true, file: true},        // names commands, with extensions.worktreeConfig
 	{name: "commondir", inGit: true, file: true, data: ".\n"}, // where config and hooks are: here
 	{name: "modules", inGit: true},                            // the same, of submodules

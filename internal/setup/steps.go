@@ -69,7 +69,9 @@ func openLink(p *launch.Program, what, path string, dir launch.Arg, name string,
 	return openat2(p, what, path, dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, restrictions)
 }
 
-func openat2(p *launch.Program, what, path string, dir launch.Arg, name string, flags, restrictions uint64) launch.Step {
+func openat2(
+	p *launch.Program, what, path string, dir launch.Arg, name string, flags, restrictions uint64,
+) launch.Step {
 	how := p.Words(flags, 0, restrictions) // struct open_how
 	return p.Do(what, path, unix.SYS_OPENAT2, dir, p.Str(name), how, launch.Int(24))
 }
