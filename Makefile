@@ -39,7 +39,7 @@ vm:
 ## race: tests with the race detector; those that it has nothing to find in skip themselves
 .PHONY: race
 race:
-	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 15m ./agent ./broker ./cgroup ./engine ./guest ./internal/launch ./internal/lines ./internal/setup ./internal/wire ./internal/box \
+	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 15m ./agent ./broker ./cgroup ./engine ./guest ./internal/holdback ./internal/launch ./internal/lines ./internal/setup ./internal/wire ./internal/box \
 		./ns ./rootfs ./workspace ./test/engine ./test/workspace ./test/attack ./test/conformance ./test/mac
 
 ## compat: CPython's own tests and real work, inside and outside; prints a table

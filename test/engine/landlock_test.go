@@ -188,7 +188,7 @@ func containerWithCommand(t *testing.T, change func(*seccomp.Policy)) *engine.Sa
 	}
 	dir := filepath.Dir(tegmen)
 	plan := testbox.CompilePolicy(t, eng, engine.Spec{Seccomp: engine.Seccomp{Policy: p},
-		FS: engine.FS{Mounts: []engine.Mount{testbox.Bind(dir, "/opt/bin")}}})
+		FS: engine.FS{Mounts: []engine.Mount{{Source: dir, Target: "/opt/bin", ReadOnly: true}}}})
 	container, err := eng.StartPlan(t.Context(), plan)
 	if err != nil {
 		t.Fatal(err)
