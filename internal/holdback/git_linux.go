@@ -53,7 +53,11 @@ func (l *look) gitDir(dir int, rel string, n protect.Watched, depth int) error {
 			}
 		}
 	}
-	if err := l.content(dir, "config", rel, n, harmlessGitConfig); err != nil {
+	harmless := harmlessGitConfig
+	if depth > 0 {
+		harmless = harmlessModuleConfig
+	}
+	if err := l.content(dir, "config", rel, n, harmless); err != nil {
 		return err
 	}
 	if err := l.hooks(dir, rel, n); err != nil {

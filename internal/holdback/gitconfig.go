@@ -10,7 +10,7 @@ import (
 // commits. A section without a name of its own is "core", one with is "remote.*".
 var gitKeys = map[string][]string{
 	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode",
-		"symlinks", "sharedrepository", "autocrlf", "eol", "safecrlf", "quotepath", "worktree"},
+		"symlinks", "sharedrepository", "autocrlf", "eol", "safecrlf", "quotepath"},
 	"extensions":  {"objectformat", "refstorage", "compatobjectformat"},
 	"user":        {"name", "email"},
 	"init":        {"defaultbranch"},
@@ -22,6 +22,19 @@ var gitKeys = map[string][]string{
 	"push":        {"default", "autosetupremote"},
 	"index":       {"version", "sparse", "skiphash"},
 	"lfs":         {"repositoryformatversion"},
+}
+
+// harmlessModuleConfig is harmlessGitConfig for a submodule's repository, which says
+// where the submodule is checked out. In another that would make git clean and git
+// checkout work anywhere.
+func harmlessModuleConfig(text string) bool {
+	var rest strings.Builder
+	for line := range strings.Lines(text) {
+		if to, ok := strings.CutPrefix(strings.TrimSpace(line), "worktree = ../"); !ok || strings.ContainsAny(to, "\\\"") {
+			rest.WriteString(line)
+		}
+	}
+	return harmlessGitConfig(rest.String())
 }
 
 // harmlessGitConfig reports whether git executes nothing for the settings in a text.

@@ -19,6 +19,8 @@ func TestHarmlessGitConfig(t *testing.T) {
 		"[CORE]\n\tBare = false\n":                             true,
 		"[submodule \"s\"]\n\turl = ../s\n\tactive = true\n":   true,
 		"[core]\n\tfsmonitor = evil\n":                         false,
+		"[core]\n\tworktree = /\n":                             false,
+		"[core]\n\tworktree = ../../..\n":                      false,
 		"[core]\n\thooksPath = x\n":                            false,
 		"[core]\n\tbare\n":                                     false,
 		"[core] bare = false\n":                                false,
@@ -52,6 +54,19 @@ func TestHarmlessGitConfig(t *testing.T) {
 		"[core]\n\tbare = false\n\t\n\t # x\n\tgitProxy = e\n": false,
 	} {
 		if got := harmlessGitConfig(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestHarmlessModuleConfig(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[core]\n\tbare = false\n\tworktree = ../../../sub\n": true,
+		"[core]\n\tworktree = /\n":                            false,
+		"[core]\n\tworktree = ../x\n\tfsmonitor = evil\n":     false,
+		"[core]\n\tworktree = ../\\\n\tfsmonitor = evil\n":    false,
+	} {
+		if got := harmlessModuleConfig(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

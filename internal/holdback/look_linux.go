@@ -68,8 +68,11 @@ type look struct {
 // there half of the time.
 const maxTimes = 16
 
-func (f *finder) count(path string) {
-	if f.times[path]++; f.times[path] == maxTimes {
+// maxTaken is how many paths may be made in all of what belongs to one name.
+const maxTaken = 500
+
+func (f *finder) count(path string, most int) {
+	if f.times[path]++; f.times[path] == most {
 		select {
 		case <-f.storm:
 		default:
@@ -98,7 +101,8 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 		return nil // the guest has removed it
 	}
 	if err == nil {
-		l.count(it.Path)
+		l.count(it.Path, maxTimes)
+		l.count("all of "+n.As, maxTaken)
 		l.report(Found{Path: path.Join(l.d.Source.Path, rel), Name: n.As, Why: n.Why, Action: protect.Moved})
 	}
 	return err

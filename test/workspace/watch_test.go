@@ -181,6 +181,11 @@ func TestEndsWhoKeepsMaking(t *testing.T) {
 		if keep {
 			testbox.Output(t, box, "true")
 		}
+		box = testbox.Start(t, eng, engine.Spec{Keep: keep, FS: engine.FS{Workspace: ws}})
+		res = testbox.Run(t, box, "sh", "-c", "mkdir -p .git/hooks; i=0; while :; do i=$((i+1)); : >.git/hooks/$i; done")
+		if res.Outcome != engine.OutcomeProtect {
+			t.Errorf("keep %v, always another: %s, %d held", keep, res.Outcome, len(res.Held))
+		}
 	}
 }
 
