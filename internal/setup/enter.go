@@ -137,17 +137,18 @@ func placeDescriptors(p *launch.Program, c Command, extra ...int) (report, gate 
 }
 
 // openNull puts the sandbox's null device in place of the host's, which Landlock does
-// not let a guest open again (/dev/stdin).
+// not let a guest open again (/dev/stdin). In a root whose /dev somebody swaps
+// meanwhile it is not found: then the host's stays.
 func openNull(p *launch.Program, fds []int) {
 	if len(fds) == 0 {
 		return
 	}
 	const null = "/dev/null"
-	null0 := openat2(p, "open", null, launch.Int(cwd), null, unix.O_RDWR|unix.O_CLOEXEC, noLinks).Slot().Arg()
+	own := openat2(p, "open", null, launch.Int(cwd), null, unix.O_RDWR|unix.O_CLOEXEC, noLinks).Try().Slot().Arg()
 	for _, fd := range fds {
-		p.Do("place descriptor", null, unix.SYS_DUP3, null0, launch.Int(fd), launch.Int(0))
+		p.Do("place descriptor", null, unix.SYS_DUP3, own, launch.Int(fd), launch.Int(0)).Try()
 	}
-	p.Do("close", null, unix.SYS_CLOSE, null0)
+	p.Do("close", null, unix.SYS_CLOSE, own).Try()
 }
 
 // newSession makes the calling process the leader of a new session, with the
