@@ -79,7 +79,7 @@ func (o *options) startError(err error) error {
 		return fmt.Errorf("--workdir %s: %w", o.workdir, step.Errno)
 	}
 	var missing *engine.ExecError
-	if errors.As(err, &missing) && missing.NotFound && o.spec.FS.Root == "" {
+	if errors.As(err, &missing) && missing.NotFound && missing.Name == o.program && o.spec.FS.Root == "" {
 		if hint := whereIs(missing.Name); hint != "" {
 			return fmt.Errorf("%w; %s", err, hint)
 		}

@@ -14,6 +14,7 @@ import (
 // options are the flags of the commands that make a sandbox: a Spec, and what the
 // command itself does.
 type options struct {
+	program string // as it was given; "" if it was not
 	spec    engine.Spec
 	base    engine.Spec // what spec was before the flags: the file's
 	workdir string

@@ -28,6 +28,7 @@ func runMain(args []string) (int, error) {
 	if o.tty && !isTerminal(os.Stdin) {
 		return 0, fmt.Errorf("run: -t needs a terminal, but standard input is not one")
 	}
+	o.program = args[0]
 	res, err := o.run(func(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
 		return box.CommandContext(ctx, args[0], args[1:]...), nil
 	})
