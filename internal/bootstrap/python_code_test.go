@@ -7,6 +7,7 @@ import (
 )
 
 func TestPythonCode(t *testing.T) {
+	testenv.Once(t)
 	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "last expression", code: "1\n2", result: value("2")},
@@ -80,6 +81,7 @@ if True:
 }
 
 func TestPythonAwait(t *testing.T) {
+	testenv.Once(t)
 	testenv.NoRace(t)
 	const sleep = "import asyncio\n"
 	cases := []pythonCase{

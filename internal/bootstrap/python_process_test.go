@@ -7,6 +7,7 @@ import (
 )
 
 func TestPythonValues(t *testing.T) {
+	testenv.Once(t)
 	testenv.NoRace(t)
 	const refused = " cannot be given to the host as JSON"
 	runPython(t, []pythonCase{
@@ -43,6 +44,7 @@ func TestPythonValues(t *testing.T) {
 }
 
 func TestPythonProcess(t *testing.T) {
+	testenv.Once(t)
 	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "exit code", code: "import sys\nprint(1)\nsys.exit(7)", stdout: "1\n", exit: 7},

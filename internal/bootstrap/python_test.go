@@ -58,6 +58,7 @@ func TestPythonBootIsShort(t *testing.T) {
 }
 
 func TestPythonCalls(t *testing.T) {
+	testenv.Once(t)
 	testenv.NoRace(t)
 	runPython(t, []pythonCase{
 		{name: "positional", code: "add(1, 2)", result: value("3")},

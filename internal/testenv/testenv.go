@@ -184,6 +184,18 @@ func Long(t testing.TB) {
 	NoRace(t)
 }
 
+// Twice reports whether this is root's run of tests that an ordinary user runs as well: see .ci/run.
+func Twice() bool { return os.Geteuid() == 0 && os.Getenv("TEGMEN_TEST_TWICE") != "" }
+
+// Once skips a test in root's run if there is another by an ordinary user. It is for what takes minutes and shows the same
+// for both.
+func Once(t testing.TB) {
+	t.Helper()
+	if Twice() {
+		t.Skip("an ordinary user runs it as well")
+	}
+}
+
 // NoRace skips a test with the race detector. It is for tests that measure, or that are about the guest.
 func NoRace(t testing.TB) {
 	t.Helper()

@@ -48,9 +48,7 @@ var plain = strings.Fields(`
 const workers = 3
 
 func TestCPython(t *testing.T) {
-	if os.Geteuid() == 0 && os.Getenv("TEGMEN_TEST_TWICE") != "" {
-		t.Skip("an ordinary user, who may do less, runs it as well")
-	}
+	testenv.Once(t)
 	asUser(t)
 	eng := open(t)
 	testenv.Need(t, testenv.Program("python3"), testenv.File(suite(t)))

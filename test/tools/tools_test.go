@@ -182,7 +182,7 @@ func volatile(name string) bool {
 func TestTools(t *testing.T) {
 	eng := testbox.Open(t)
 	// The host's own tools are the ordinary user's affair where both run this.
-	twice := os.Geteuid() == 0 && os.Getenv("TEGMEN_TEST_TWICE") != ""
+	twice := testenv.Twice()
 	gocache := filepath.Join(testenv.Dir(t), "gocache")
 	if err := os.Mkdir(gocache, 0o755); err != nil {
 		t.Fatal(err)
