@@ -36,7 +36,7 @@ var rows = []row{
 	{pkg: "ns", as: "user"},
 	{pkg: "engine", tests: "^Test", as: "root user", programs: true},
 	{pkg: "engine", tests: "Golden|Plan|Protect|JSON|Schema|Validate", as: "user"}, // what starts nothing
-	{pkg: "seccomp", tests: "^Test[^F]", as: "user"}, // all filters with all calls take long
+	{pkg: "seccomp", tests: "^Test[^F]", as: "user"},                               // all filters with all calls take long
 
 	{pkg: "test/engine", tests: limits, as: "root", programs: true},
 	{pkg: "test/engine", tests: limits, as: "user", programs: true, once: true},
