@@ -3,6 +3,7 @@
 package linuxbox
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,33 @@ func (w *sampled) close() {
 	w.of, w.closed = nil, true
 }
 
+// turns are taken by watchdogs that look. Reading /proc takes a thread, and Go keeps
+// those it once had: five hundred sandboxes whose watchdogs wake up together on a busy
+// machine would leave hundreds.
+var turns = make(chan struct{}, 4*runtime.NumCPU())
+
+// patienceForTurn is how long a watchdog waits for its turn. A guest can hold up who
+// looks at it (mmap_lock), which must not keep others from looking.
+const patienceForTurn = sample.Longest
+
+// takeTurn waits for a turn, and returns what ends it.
+func takeTurn() (done func()) {
+	done = func() { <-turns }
+	select {
+	case turns <- struct{}{}:
+		return done
+	default:
+	}
+	patience := time.NewTimer(patienceForTurn)
+	defer patience.Stop()
+	select {
+	case turns <- struct{}{}:
+		return done
+	case <-patience.C:
+		return func() {}
+	}
+}
+
 // sharedEvery is the least time between two looks at System V shared memory.
 const sharedEvery = 20 * time.Millisecond
 
@@ -73,6 +101,7 @@ const sharedEvery = 20 * time.Millisecond
 // sandbox cannot be looked at, and counts as having too much. shared is asked now
 // and then.
 func (w *sampled) look(limit box.Watch, cpus int, shared func() int64) (box.Look, time.Duration, error) {
+	defer takeTurn()()
 	s, err := w.sum(limit.Memory, shared)
 	if err != nil {
 		return box.Look{Memory: box.Unlimited}, sample.Shortest, err

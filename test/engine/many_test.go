@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -70,8 +71,8 @@ func TestFiveHundredAtOnce(t *testing.T) {
 	if n := len(testbox.Alive(t, "five-hundred")); n != 500 {
 		t.Errorf("%d sandboxes live", n)
 	}
-	// On a busy machine some threads wait for the kernel at the same moment.
-	if more := threads(t) - before; more > 200 {
+	// Watchdogs look in turns of four a CPU, also on a busy machine.
+	if more := threads(t) - before; more > 4*runtime.NumCPU()+30 {
 		t.Errorf("%d more threads", more)
 	}
 	if err := eng.Close(); err != nil {
