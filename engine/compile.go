@@ -30,7 +30,7 @@ func Compile(s Spec, h Host) (*Plan, error) {
 	case LevelSeatbelt:
 		pl.decideSeatbelt()
 	}
-	if err := errors.Join(pl.errs...); err != nil {
+	if err := joinSome(pl.errs); err != nil {
 		return nil, &Error{Op: "compile", Err: err}
 	}
 	pl.plan.config = pl.config

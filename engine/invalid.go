@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/internal/protect"
@@ -63,14 +64,32 @@ func subjectOf(field string) string {
 }
 
 // invalid is an InvalidError about no field of a Spec.
-func invalid(format string, args ...any) error {
-	return &InvalidError{Problem: fmt.Sprintf(format, args...)}
-}
+func invalid(format string, args ...any) error { return invalidField("", "", format, args...) }
 
 // invalidField is an InvalidError about a field, with the value as the message is to
 // show it.
 func invalidField(field, value, format string, args ...any) error {
-	return &InvalidError{Field: field, Value: value, Problem: fmt.Sprintf(format, args...)}
+	return &InvalidError{Field: field, Value: shortened(value), Problem: shortened(fmt.Sprintf(format, args...))}
+}
+
+// shortened bounds what a message shows of a text, which may be megabytes from a file that
+// nobody has read.
+func shortened(text string) string {
+	const most = 1000
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// joinSome joins errors, of many only the first.
+func joinSome(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	const most = 20
+	if more := len(errs) - most; more > 0 {
+		errs = append(errs[:most:most], invalid("and %d more of the kind", more))
+	}
+	return errors.Join(errs...)
 }
 
 // invalidBecause makes an error of a lower layer an ErrInvalid about a field.
@@ -89,7 +108,7 @@ func invalidBecause(field string, err error) error {
 func hostError(field, path string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) && !errors.Is(err, ErrInvalid) {
-		return &InvalidError{Field: field, Value: path, Problem: pe.Err.Error(), Err: pe.Err}
+		return &InvalidError{Field: field, Value: shortened(path), Problem: pe.Err.Error(), Err: pe.Err}
 	}
 	return invalidBecause("", err)
 }
@@ -99,7 +118,8 @@ func hostError(field, path string, err error) error {
 func protectError(err error) error {
 	var entry *protect.EntryError
 	if errors.As(err, &entry) {
-		return &InvalidError{Field: at("fs.allow_write", entry.Index), Value: entry.Entry, Problem: entry.Problem, Err: err}
+		return &InvalidError{Field: at("fs.allow_write", entry.Index), Value: shortened(entry.Entry), Problem: shortened(entry.Problem),
+			Err: err}
 	}
 	return invalidBecause("", err)
 }

@@ -21,6 +21,9 @@ type jsonReader struct {
 	dec  *json.Decoder
 }
 
+// maxElements bounds a list, and so the time that it takes: a Spec may be another's.
+const maxElements = 10_000
+
 // readObject reads text, which is one JSON object, into o, which is zero.
 func readObject(text []byte, o jsonObject) error {
 	r := jsonReader{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
@@ -128,7 +131,10 @@ func (r *jsonReader) array(path string, token json.Token, list jsonArray) error 
 	}
 	list.clear()
 	for i := 0; r.dec.More(); i++ {
-		if err := r.value(fmt.Sprintf("%s[%d]", path, i), list.add()); err != nil {
+		if i == maxElements {
+			return r.refuse(path, "", "more than %d elements", maxElements)
+		}
+		if err := r.value(path+"["+strconv.Itoa(i)+"]", list.add()); err != nil {
 			return err
 		}
 	}
@@ -145,7 +151,11 @@ func (r *jsonReader) policy(path string, to **seccomp.Policy) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	p := new(seccomp.Policy)
-	if err := dec.Decode(p); err != nil || string(raw) == "null" {
+	err := seccomp.CheckKeys(raw)
+	if err == nil {
+		err = dec.Decode(p)
+	}
+	if err != nil || string(raw) == "null" {
 		e := &InvalidError{Field: path, Problem: "want an object", Err: err}
 		if err != nil {
 			e.Problem = strings.TrimPrefix(err.Error(), "json: ")

@@ -113,6 +113,7 @@ func (m *Mount) members() []jsonMember {
 		{key: "read_only", at: &m.ReadOnly},
 		{key: "size_bytes", at: &m.Size},
 		{key: "mode", at: (*jsonMode)(&m.Mode)},
+		{key: "no_exec", at: &m.NoExec},
 	}
 }
 

@@ -185,7 +185,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		"object in list": {`{"fs": {"mounts": [{}, 1]}}`,
 			"line 1: fs.mounts[1] 1: want an object"},
 		"deep": {`{"fs": {"mounts": [{}, {"to": 1}]}}`,
-			"line 1: fs.mounts[1].to: unknown field: use type, source, target, read_only, size_bytes, mode"},
+			"line 1: fs.mounts[1].to: unknown field: use type, source, target, read_only, size_bytes, mode, no_exec"},
 		"suffix": {`{"limits": {"memory_bytes": "64m"}}`,
 			`line 1: limits.memory_bytes "64m": want a whole number of bytes, or "unlimited"`},
 		"fraction": {`{"limits": {"pids": 1.5}}`,

@@ -99,7 +99,7 @@ func (pl *planner) mount(field string, m Mount) (rootfs.Node, error) {
 	place := path.Clean(m.Target)
 	if m.Type == MountTmpfs {
 		size, mode := cmp.Or(m.Size, pl.limits.Tmp), cmp.Or(m.Mode, 0o1777)
-		return rootfs.Node{Path: place, Kind: rootfs.Tmpfs, Mode: mode, Size: tmpfsLimit(size),
+		return rootfs.Node{Path: place, Kind: rootfs.Tmpfs, Mode: mode, NoExec: m.NoExec, Size: tmpfsLimit(size),
 			Inodes: tmpfsLimit(pl.limits.TmpFiles)}, nil
 	}
 	src, err := pl.source(field+".source", m.Source)

@@ -139,6 +139,7 @@ type Mount struct {
 	ReadOnly bool      // bind: not writable
 	Size     Bytes     // tmpfs: 0 means Limits.Tmp
 	Mode     uint32    // tmpfs: permission bits, 0 means 01777
+	NoExec   bool      // tmpfs: no file in it can be executed
 }
 
 // normal is the Spec with the paths of the host made absolute and the types of

@@ -10,8 +10,8 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/protect"
 )
 
-// Validate reports every contradiction in the Spec, joined; each is an
-// ErrInvalid. It looks at nothing but the Spec and the current directory, for
+// Validate reports every contradiction in the Spec, or the first 20, joined; each is
+// an ErrInvalid. It looks at nothing but the Spec and the current directory, for
 // relative paths: Compile finds out whether paths exist and whether this machine
 // can do it.
 func (s Spec) Validate() error {
@@ -21,7 +21,7 @@ func (s Spec) Validate() error {
 		checkSeccomp, checkSeatbelt, checkDegrade} {
 		errs = append(errs, check(s)...)
 	}
-	return errors.Join(errs...)
+	return joinSome(errs)
 }
 
 func checkNames(s Spec) (errs []error) {
@@ -85,8 +85,8 @@ func (m Mount) check(field string) error {
 	switch m.Type {
 	case MountBind:
 		errs = append(errs, hostPath(field+".source", m.Source))
-		if m.Size != 0 || m.Mode != 0 {
-			refuse("", "size and mode are for tmpfs")
+		if m.Size != 0 || m.Mode != 0 || m.NoExec {
+			refuse("", "size, mode and noexec are for tmpfs")
 		}
 	case MountTmpfs:
 		if m.Source != "" || m.ReadOnly {
@@ -142,6 +142,14 @@ func checkLimits(s Spec) (errs []error) {
 	}
 	if l.Frame > 0 && (l.Frame < 4*KiB || l.Frame > GiB) {
 		refuse(LimitFrame, "%s; from 4KiB to 1GiB", l.Frame)
+	}
+	for _, m := range []struct {
+		name LimitName
+		of   Bytes
+	}{{LimitMemory, l.Memory}, {LimitMemoryHigh, l.MemoryHigh}} {
+		if m.of > 0 && m.of < MiB { // likely meant in another unit
+			refuse(m.name, "%s is too little for any program: use at least 1MiB", m.of)
+		}
 	}
 	for i, io := range l.IO {
 		if min(io.ReadBPS, io.WriteBPS) < 0 || min(io.ReadIOPS, io.WriteIOPS) < 0 {

@@ -224,7 +224,11 @@ func (n Node) String() string {
 	case File:
 		s += fmt.Sprintf(" (%d bytes)", len(n.Data))
 	case Tmpfs:
-		s += fmt.Sprintf(" (%s, mode %o)", n.limits(), n.Mode)
+		s += fmt.Sprintf(" (%s, mode %o", n.limits(), n.Mode)
+		if n.NoExec {
+			s += ", noexec"
+		}
+		s += ")"
 	case Overlay:
 		if n.Mapped {
 			s += " (root's files are the guest's)"

@@ -73,10 +73,13 @@ const (
 
 var operators = []Op{OpEqual, OpNotEqual, OpLess, OpLessEq, OpGreater, OpGreaterEq, OpMasked}
 
-// Parse reads a policy from JSON and validates it. The error lists every problem.
+// Parse reads a policy from JSON and validates it. The error lists its problems, up to 20.
 func Parse(text []byte) (*Policy, error) {
 	var p Policy
 	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, fmt.Errorf("seccomp policy: %w", err)
+	}
+	if err := CheckKeys(text); err != nil {
 		return nil, fmt.Errorf("seccomp policy: %w", err)
 	}
 	return &p, p.Validate()
@@ -85,11 +88,16 @@ func Parse(text []byte) (*Policy, error) {
 // maxRules bounds the work that a policy causes in libseccomp.
 const maxRules = 10_000
 
-// Validate returns an error that joins all problems of the policy, or nil.
+// maxProblems bounds an error: a policy may be a file that nobody has read.
+const maxProblems = 20
+
+// Validate returns an error that joins the problems of the policy, up to 20, or nil.
 func (p *Policy) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("seccomp policy: "+format, args...))
+		if len(errs) < maxProblems {
+			errs = append(errs, fmt.Errorf("seccomp policy: "+format, args...))
+		}
 	}
 	validateAction(bad, "defaultAction", p.DefaultAction, p.DefaultErrnoRet)
 	total := 0
@@ -102,7 +110,7 @@ func (p *Policy) Validate() error {
 	}
 	for _, a := range p.Architectures {
 		if !strings.HasPrefix(a, "SCMP_ARCH_") {
-			bad("unknown architecture %q", a)
+			bad("unknown architecture %.100q", a)
 		}
 	}
 	return errors.Join(errs...)
@@ -115,7 +123,7 @@ func (r Rule) validate(bad func(string, ...any), where string) {
 	}
 	for _, n := range names {
 		if n == "" || strings.ContainsFunc(n, func(c rune) bool { return c < '0' || c > 'z' }) {
-			bad("%s: %q is not the name of a system call", where, n)
+			bad("%s: %.100q is not the name of a system call", where, n)
 		}
 	}
 	validateAction(bad, where, r.Action, r.ErrnoRet)
@@ -124,7 +132,7 @@ func (r Rule) validate(bad func(string, ...any), where string) {
 			bad("%s: argument %d is out of range 0 to 5", where, a.Index)
 		}
 		if !slices.Contains(operators, a.Op) {
-			bad("%s: unknown operator %q", where, a.Op)
+			bad("%s: unknown operator %.100q", where, a.Op)
 		}
 	}
 }
@@ -135,7 +143,7 @@ func validateAction(bad func(string, ...any), where string, k Kind, errno *uint3
 		bad("%s: %s is not supported: it needs a supervisor", where, k)
 	case k == "SCMP_ACT_KILL": // libseccomp's other name for KILL_THREAD
 	case !slices.ContainsFunc(kinds, func(known returned) bool { return known.kind == k }):
-		bad("%s: unknown action %q", where, k)
+		bad("%s: unknown action %.100q", where, k)
 	case errno != nil && *errno > 4095:
 		bad("%s: errno %d is above 4095", where, *errno)
 	}
