@@ -25,7 +25,8 @@ func TestExecError(t *testing.T) {
 		}{
 			{"no-such-program", `exec "no-such-program": not found in the sandbox`, true, syscall.ENOENT},
 			{"/no/such/program", `exec "/no/such/program": not found in the sandbox`, true, syscall.ENOENT},
-			{"/usr/bin", `exec "/usr/bin": permission denied`, false, syscall.EACCES},
+			{"/etc/passwd", `exec "/etc/passwd": permission denied`, false, syscall.EACCES},
+			{"/usr/bin", `exec "/usr/bin": is a directory`, false, syscall.EISDIR},
 		} {
 			for how, run := range map[string]func(*engine.Cmd) error{
 				"Start": (*engine.Cmd).Start,

@@ -114,9 +114,12 @@ func (r *Result) endEvents(e box.Exit, cause Outcome, cpuLimit time.Duration, ov
 		add(LimitDiscard, "the engine killed it")
 	}
 	for _, full := range e.Full {
-		if full.Files {
+		switch {
+		case full.Files:
 			add(LimitTmpFiles, full.Path+" has no file left")
-		} else {
+		case full.Workspace:
+			add(LimitWorkspace, full.Path+" is full")
+		default:
 			add(LimitTmp, full.Path+" is full")
 		}
 	}

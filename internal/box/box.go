@@ -110,8 +110,9 @@ type Exit struct {
 
 // Full is a private file system without room.
 type Full struct {
-	Files bool   // it has room for no more files; otherwise for no more bytes
-	Path  string // inside, absolute
+	Files     bool   // it has room for no more files; otherwise for no more bytes
+	Workspace bool   // it is what an overlay over the workspace is written to
+	Path      string // inside, absolute
 }
 
 // Refusal is a system call that was refused.

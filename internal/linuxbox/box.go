@@ -20,6 +20,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/launch"
 	"github.com/tegmen-dev/tegmen/internal/sample"
 	"github.com/tegmen-dev/tegmen/internal/setup"
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // nsBox is a sandbox with namespaces: its pid 1.
@@ -159,6 +160,11 @@ func (b *nsBox) full() (list []box.Full) {
 		}
 		if st.Files > 0 && st.Ffree == 0 {
 			list = append(list, box.Full{Path: dir, Files: true})
+		}
+	}
+	for _, n := range b.config.Table {
+		if n.Kind == rootfs.Overlay && n.Upper.Path == "" && noRoom(b.rootDir(), n.Path) {
+			list = append(list, box.Full{Path: n.Path, Workspace: b.config.Overlay != nil && n.Path != "/"})
 		}
 	}
 	if sendSignal(b.pidfd, 0) != nil {

@@ -179,7 +179,7 @@ func (b *landlockBox) Exec(r box.Request) (_ box.Process, err error) {
 }
 
 func (b *landlockBox) exec(r box.Request) (*landlockProcess, error) {
-	p := &landlockProcess{launched: launched{m: b.m}, box: b}
+	p := &landlockProcess{launched: launched{m: b.m, root: "/"}, box: b}
 	return p, p.launch(b.config, b.spawner, r, p.start)
 }
 

@@ -25,6 +25,9 @@ import (
 type launched struct {
 	m      *Machine
 	name   string
+	paths  []string // that are tried, from dir
+	dir    string
+	root   string // of these paths, as the host sees it
 	entry  *setup.Entry
 	pid    int
 	pidfd  *os.File
@@ -38,7 +41,7 @@ type launched struct {
 func (p *launched) launch(
 	c *box.Config, s *launch.Spawner, r box.Request, start func(setup.Command) error,
 ) (err error) {
-	p.name, p.begin = r.Argv[0], time.Now()
+	p.name, p.paths, p.dir, p.begin = r.Argv[0], r.Paths, r.Dir, time.Now()
 	cmd := setup.Command{
 		Paths: r.Paths, Argv: r.Argv, Env: r.Env, Dir: r.Dir, Umask: c.Umask,
 		GateFD: int(p.m.gate.Fd()), Terminal: r.Terminal, Signals: p.m.signals, Keyring: s.Keyring(),
@@ -88,6 +91,9 @@ func (p *launched) Started() (box.Timing, error) {
 	}
 	if n == len(buf) {
 		errno := syscall.Errno(binary.NativeEndian.Uint64(buf))
+		if errno == unix.EACCES && p.isDirectory() {
+			errno = unix.EISDIR
+		}
 		return box.Timing{}, &box.ExecError{Name: p.name, NotFound: errno == unix.ENOENT, Err: errno}
 	}
 	if err := p.entry.Program.Err(); errors.Is(err, unix.E2BIG) {
@@ -141,7 +147,7 @@ func (b *nsBox) Exec(r box.Request) (box.Process, error) {
 }
 
 func (b *nsBox) exec(r box.Request) (*nsProcess, error) {
-	p := &nsProcess{launched: launched{m: b.m}, box: b}
+	p := &nsProcess{launched: launched{m: b.m, root: b.rootDir()}, box: b}
 	if err := b.group.lift(); err != nil {
 		return nil, err
 	}

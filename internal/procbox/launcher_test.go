@@ -119,7 +119,7 @@ func TestFindProgram(t *testing.T) {
 		{[]string{"program"}, "./program", nil},
 		{[]string{at("none")}, "", syscall.ENOENT},
 		{[]string{at("none"), at("text")}, "", syscall.EACCES},
-		{[]string{at("dir"), at("none")}, "", syscall.EACCES},
+		{[]string{at("dir"), at("none")}, "", syscall.EISDIR},
 		{nil, "", syscall.ENOENT},
 	} {
 		got, err := findProgram(box.Request{Paths: c.paths, Argv: []string{"name"}, Dir: dir})

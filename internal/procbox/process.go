@@ -150,7 +150,10 @@ func findProgram(r box.Request) (string, error) {
 		switch {
 		case serr != nil:
 			continue
-		case st.IsDir() || unix.Access(at, unix.X_OK) != nil:
+		case st.IsDir():
+			err = syscall.EISDIR
+			continue
+		case unix.Access(at, unix.X_OK) != nil:
 			err = syscall.EACCES
 			continue
 		}
