@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/broker"
@@ -95,18 +96,21 @@ func (c *codeOptions) read(args []string, input string) error {
 		if input != "" {
 			return fmt.Errorf("%s and - are mutually exclusive: both read standard input", input)
 		}
-		b, err := io.ReadAll(os.Stdin)
+		b, err := readText("standard input", os.Stdin)
 		if err != nil {
 			return err
 		}
 		c.Source, c.Args = string(b), args[1:]
 	default:
+		if ext := filepath.Ext(args[0]); c.Language == "" && slices.Contains([]string{".ts", ".mts", ".cts", ".tsx"}, ext) {
+			return fmt.Errorf("%s: %s", args[0], noTypeScript)
+		}
 		language = languageOf(args[0])
 		if language == "" && c.Language == "" {
 			return fmt.Errorf("%s: the name does not show the language: add --lang %s",
 				args[0], strings.Join(engine.Languages(), "|"))
 		}
-		b, err := os.ReadFile(args[0])
+		b, err := readFile(args[0])
 		if err != nil {
 			return err
 		}
@@ -135,7 +139,7 @@ func (c *codeOptions) checkers() error {
 // languageOf guesses from the name of a file; "" is unknown.
 func languageOf(file string) string {
 	return map[string]string{
-		".py": "python", ".js": "node", ".mjs": "node", ".sh": "sh", ".bash": "bash",
+		".py": "python", ".js": "node", ".mjs": "node", ".cjs": "node", ".sh": "sh", ".bash": "bash",
 	}[filepath.Ext(file)]
 }
 

@@ -3,13 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
-	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // inFlags are the words for flags where a message says what to do.
@@ -70,44 +66,6 @@ func problem(e *engine.InvalidError, name string) string {
 		text = fmt.Sprintf("line %d: %s", e.Line, text)
 	}
 	return text
-}
-
-// startError blames --workdir for a directory that a command cannot start in.
-func (o *options) startError(err error) error {
-	var step *engine.StepError
-	if errors.As(err, &step) && step.Call == "chdir" && o.workdir != "" && step.Path == o.workdir {
-		return fmt.Errorf("--workdir %s: %w", o.workdir, step.Errno)
-	}
-	var missing *engine.ExecError
-	if errors.As(err, &missing) && missing.NotFound && missing.Name == o.program && o.spec.FS.Root == "" {
-		if hint := whereIs(missing.Name); hint != "" {
-			return fmt.Errorf("%w; %s", err, hint)
-		}
-	}
-	return err
-}
-
-// whereIs says where the host has a program that the sandbox does not see; "" if it has
-// none.
-func whereIs(name string) string {
-	if strings.Contains(name, "/") {
-		if st, err := os.Stat(name); err == nil && !st.IsDir() && !filepath.IsAbs(name) {
-			return "it is in the current directory, which the sandbox does not see: --workspace ."
-		}
-		return ""
-	}
-	at, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	if real, err := filepath.EvalSymlinks(at); err == nil {
-		at = real
-	}
-	dir := filepath.Dir(at)
-	if rootfs.Within("/usr", at) { // which the sandbox sees
-		return fmt.Sprintf("it is %s: -e PATH=%s:/usr/bin:/bin", at, dir)
-	}
-	return fmt.Sprintf("on the host it is %s: -v %s:%s:ro -e PATH=%s:/usr/bin:/bin", at, dir, dir, dir)
 }
 
 // flagError is an error of package flag, which writes --name as -name.

@@ -15,6 +15,7 @@ import (
 // command itself does.
 type options struct {
 	program string // as it was given; "" if it was not
+	args    []string
 	spec    engine.Spec
 	base    engine.Spec // what spec was before the flags: the file's
 	workdir string

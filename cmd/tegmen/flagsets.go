@@ -14,7 +14,7 @@ func (o *options) fileFlags(f *flags) {
 		appendTo(&fs.Mounts, parseVolume), "v", "volume")
 	f.value("type=bind|tmpfs,source=…,target=…[,readonly]", "mount, with any characters in the paths",
 		appendTo(&fs.Mounts, parseMount), "mount")
-	f.value("DST[:size=64m,mode=1777]", "mount a private tmpfs at DST", appendTo(&fs.Mounts, parseTmpfs), "tmpfs")
+	f.value("DST[:size=64m,mode=1777,noexec]", "mount a private tmpfs at DST", appendTo(&fs.Mounts, parseTmpfs), "tmpfs")
 	f.value("DIR[,mode=overlay][,size=64m|,upper=DIR]", "mount DIR writable at its own absolute path and start there; "+
 		"size kills a sandbox that adds more; mode=overlay keeps the changes apart: in memory (default 256m) or in upper",
 		func(v string) error { return parseWorkspace(v, &o.spec) }, "workspace")
@@ -46,6 +46,9 @@ func (o *options) programFlags(f *flags) {
 		env = env[1:] // -e is a piece of code, as for python -c and node -e
 	}
 	f.value("NAME[=value]", "set a variable; without a value, pass on the host's", func(v string) error {
+		if err := envFlag(v); err != nil {
+			return err
+		}
 		if kv, ok := parseEnv(v); ok {
 			s.Env = append(s.Env, kv)
 		}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 )
 
 // Exit codes besides the program's own. The README has the table.
@@ -53,8 +55,11 @@ func dispatch(args []string) int {
 	}
 	switch args[0] {
 	case "help", "-h", "--help":
-		usage(os.Stdout)
-		return 0
+		if len(args) == 1 || args[0] != "help" || args[1] == "help" || strings.HasPrefix(args[1], "-") {
+			usage(os.Stdout)
+			return 0
+		}
+		args = []string{args[1], "--help"}
 	case "--version":
 		args[0] = "version"
 	}
@@ -75,8 +80,35 @@ func dispatch(args []string) int {
 		}
 		return code
 	}
-	fmt.Fprintf(os.Stderr, "tegmen: unknown command %q; see tegmen help\n", args[0])
+	fmt.Fprintf(os.Stderr, "tegmen: unknown command %q; %s\n", args[0], insteadOf(args))
 	return exitEngine
+}
+
+// insteadOf is what to type for something that is not a command: a program or flags, as
+// other sandboxes take them.
+func insteadOf(args []string) string {
+	first := args[0]
+	switch {
+	case first == "--" && len(args) > 1:
+		return "to run a program, use tegmen run -- " + shellWord(args[1])
+	case strings.HasPrefix(first, "-") && first != "--":
+		return "name a command before its flags: tegmen run " + shellWord(first)
+	}
+	if _, err := exec.LookPath(first); err == nil || strings.Contains(first, "/") {
+		return "to run a program, use tegmen run -- " + shellWord(first)
+	}
+	return "see tegmen help"
+}
+
+// shellWord is a word as a shell takes it, on one line.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./=:,+@", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return fmt.Sprintf("%q", word)
 }
 
 func usage(w *os.File) {

@@ -33,3 +33,5 @@ func killGroup(leader int) error {
 	}
 	return p.Kill()
 }
+
+func openStream(string) (*os.File, error) { return nil, nil }

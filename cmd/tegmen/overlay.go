@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/rootfs"
@@ -48,20 +48,19 @@ func parseWorkspace(v string, s *engine.Spec) error {
 	}
 }
 
-// openSpecial opens what is there if it is neither a file nor to be replaced by one; nil
-// if it is.
-func openSpecial(name string) (*os.File, error) {
-	at, err := filepath.Abs(name)
-	if err != nil || name == "-" {
-		return nil, err
+// showsHome reports whether the user's home directory is the workspace or in it, under
+// whatever name.
+func (o *options) showsHome() bool {
+	home, err := os.UserHomeDir()
+	if err != nil || o.spec.FS.Workspace == "" {
+		return false
 	}
-	inDev := rootfs.Within("/dev", at) || rootfs.Within("/proc", at)
-	st, err := os.Lstat(at)
-	if err != nil || !inDev && (st.Mode().IsRegular() || st.Mode()&os.ModeSymlink != 0) {
-		return nil, nil // the next step reports it
+	home, err = filepath.EvalSymlinks(home)
+	if err != nil {
+		return false
 	}
-	// A FIFO without a reader is an error, and does not block.
-	return os.OpenFile(at, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	dir, err := filepath.EvalSymlinks(o.spec.FS.Workspace)
+	return err == nil && home != "/" && rootfs.Within(dir, home)
 }
 
 func cutLast(v string) (before, after string, found bool) {
@@ -72,9 +71,28 @@ func cutLast(v string) (before, after string, found bool) {
 	return v[:i], v[i+1:], true
 }
 
+// patchFile takes the file of --diff. It refuses, before the program runs, what no patch
+// can be written to.
 func patchFile(v string) (string, error) {
 	if v == "" {
 		return "", errors.New("name a file, or use - for standard output")
+	}
+	if v == "-" {
+		return v, nil
+	}
+	var at *fs.PathError
+	if _, err := os.Stat(filepath.Dir(v)); errors.As(err, &at) {
+		return "", fmt.Errorf("%s: %w", at.Path, at.Err)
+	}
+	st, err := os.Stat(v)
+	switch {
+	case err != nil: // there is none yet
+	case st.IsDir():
+		return "", errors.New("a directory: name a file")
+	case st.Mode()&fs.ModeSocket != 0:
+		return "", errors.New("a socket: name a file")
+	case st.Mode()&fs.ModeDevice != 0 && st.Mode()&fs.ModeCharDevice == 0:
+		return "", errors.New("a block device, whose contents the patch would overwrite: name a file")
 	}
 	return v, nil
 }
@@ -108,8 +126,11 @@ func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.
 	}
 	if !o.commit && o.diff == "" && !o.json {
 		list, err := box.Changes(ctx)
-		if len(list) > 0 {
-			fmt.Fprintf(os.Stderr, "tegmen: %d changes are not kept: --diff - shows them, --commit applies them\n", len(list))
+		switch n := len(list); {
+		case n == 1:
+			fmt.Fprintln(os.Stderr, "tegmen: 1 change is not kept: --diff - shows it, --commit applies it")
+		case n > 1:
+			fmt.Fprintf(os.Stderr, "tegmen: %d changes are not kept: --diff - shows them, --commit applies them\n", n)
 		}
 		return err
 	}
@@ -131,13 +152,13 @@ func (o *options) collect(ctx context.Context, box *engine.Sandbox, res *engine.
 }
 
 // writeDiff replaces the file of the patch: it neither follows a link there nor writes to
-// an existing file, since programs may write to that directory. A device, a FIFO or what
-// is in /dev (/dev/stdout, the shell's >(…)) is written to.
+// an existing file, since programs may write to that directory. What is not a file is
+// written to, and stays: a device, a FIFO, or a descriptor as /dev/stdout and the shell's
+// >(…) name it.
 func (o *options) writeDiff(ctx context.Context, box *engine.Sandbox) (err error) {
-	if to, err := openSpecial(o.diff); to != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if to, err := openStream(o.diff); err != nil {
+		return fmt.Errorf("--diff %s: %w", o.diff, err)
+	} else if to != nil {
 		buffer := bufio.NewWriter(to)
 		return errors.Join(box.Diff(ctx, buffer), buffer.Flush(), to.Close())
 	}

@@ -27,7 +27,10 @@ func parseVolume(v string) (engine.Mount, error) {
 			switch option {
 			case "ro":
 				m.ReadOnly = true
-			case "rw", "z", "Z", "cached", "delegated", "consistent", "nocopy": // so it is, or of no meaning here
+			case "rw", "z", "Z", "cached", "delegated", "consistent", "nocopy", "private", "rprivate":
+				// so it is, or of no meaning here
+			case "shared", "rshared", "slave", "rslave":
+				return m, fmt.Errorf("option %q: a sandbox's mounts are always private: leave it out", option)
 			default:
 				return m, fmt.Errorf("option %q: use ro or rw, or for paths with colons --mount", option)
 			}
@@ -92,7 +95,7 @@ func parseMount(v string) (engine.Mount, error) {
 	return m, checkPaths(m)
 }
 
-// parseTmpfs is docker's --tmpfs DST[:size=…,mode=…].
+// parseTmpfs is docker's --tmpfs DST[:size=…,mode=…,noexec].
 func parseTmpfs(v string) (engine.Mount, error) {
 	target, opts, _ := strings.Cut(v, ":")
 	m := engine.Mount{Type: engine.MountTmpfs, Target: target}
@@ -107,9 +110,13 @@ func parseTmpfs(v string) (engine.Mount, error) {
 			m.Size, err = parseBytes(value)
 		case "mode":
 			m.Mode, err = parseMode(value)
-		case "rw", "nosuid", "nodev", "exec": // so it is
+		case "noexec":
+			m.NoExec = true
+		case "exec":
+			m.NoExec = false
+		case "rw", "nosuid", "nodev": // so it is
 		default:
-			err = fmt.Errorf("use size= or mode=")
+			err = fmt.Errorf("use size=, mode= or noexec")
 		}
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", f, err)
@@ -267,6 +274,18 @@ func parseUlimit(v string, l *engine.Limits) error {
 	return nil
 }
 
+// envFlag takes a variable of the command line. It refuses what stands there by mistake: a
+// flag in the place of the variable, or nothing, which is a shell's variable that is not set.
+func envFlag(v string) error {
+	switch {
+	case v == "" || v[0] == '=':
+		return errors.New("use NAME=value, or NAME for the host's value")
+	case v[0] == '-' && !strings.Contains(v, "="):
+		return errors.New("a flag stands in the place of the variable: use NAME=value, or NAME for the host's value")
+	}
+	return nil
+}
+
 // parseEnv is docker's: NAME alone stands for the host's value. It reports false if the
 // host has none.
 func parseEnv(v string) (string, bool) {
@@ -278,30 +297,24 @@ func parseEnv(v string) (string, bool) {
 }
 
 func readEnvFile(name string) ([]string, error) {
-	f, err := os.Open(name)
+	b, err := readFile(name)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	const most = 16 << 20
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > most {
-		return nil, fmt.Errorf("%s: more than 16 MiB", name)
 	}
 	var env []string
 	number := 0
 	for line := range strings.Lines(strings.TrimPrefix(string(b), "\ufeff")) {
 		number++
 		line = strings.TrimRight(strings.TrimLeft(line, " \t"), "\r\n")
-		line = strings.TrimPrefix(line, "export ") // as in a file that a shell reads, too
+		if rest, ok := strings.CutPrefix(line, "export"); ok && strings.TrimLeft(rest, " \t") != rest {
+			line = strings.TrimLeft(rest, " \t") // the file is for shells as well
+		}
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if variable, _, _ := strings.Cut(line, "="); strings.ContainsAny(variable, " \t") {
-			return nil, fmt.Errorf("%s: line %d: a variable %q: use NAME=value", name, number, variable)
+		variable, _, _ := strings.Cut(line, "=")
+		if variable == "" || strings.ContainsAny(variable, " \t") || strings.ContainsRune(line, 0) {
+			return nil, fmt.Errorf("%s: line %d: %.100q: use NAME=value", name, number, line)
 		}
 		if kv, ok := parseEnv(line); ok {
 			env = append(env, kv)
@@ -326,12 +339,24 @@ func insidePath(v string) (string, error) {
 	return v, nil
 }
 
+// otherNames are what people call languages.
+var otherNames = map[string]string{"py": "python", "python3": "python", "js": "node", "javascript": "node",
+	"nodejs": "node", "shell": "sh"}
+
 func parseLanguage(v string) (string, error) {
+	if v == "ts" || v == "typescript" {
+		return "", errors.New(noTypeScript)
+	}
+	if name, ok := otherNames[v]; ok {
+		return name, nil
+	}
 	if !slices.Contains(engine.Languages(), v) {
 		return "", fmt.Errorf("use one of %s", strings.Join(engine.Languages(), ", "))
 	}
 	return v, nil
 }
+
+const noTypeScript = "TypeScript is not supported: compile it to JavaScript first"
 
 // parseVar takes NAME=VALUE. A VALUE that is not JSON is text.
 func parseVar(v string, vars *map[string]any) error {

@@ -45,7 +45,9 @@ func TestParseMounts(t *testing.T) {
 		{parseTmpfs, "/t:size=1g,mode=1777",
 			engine.Mount{Type: engine.MountTmpfs, Target: "/t", Size: engine.GiB, Mode: 0o1777}},
 		{parseTmpfs, "/t:rw,nosuid,exec", engine.Mount{Type: engine.MountTmpfs, Target: "/t"}},
-		{parseTmpfs, "/t:noexec", engine.Mount{}},
+		{parseTmpfs, "/t:noexec", engine.Mount{Type: engine.MountTmpfs, Target: "/t", NoExec: true}},
+		{parseTmpfs, "/t:async", engine.Mount{}},
+		{parseVolume, "/a:/b:rprivate", bind("/a", "/b", false)},
 	} {
 		got, err := c.parse(c.in)
 		if c.want == (engine.Mount{}) {
@@ -129,7 +131,8 @@ func FuzzFlags(f *testing.F) {
 func TestReadEnvFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "env")
 	for text, want := range map[string]string{
-		"A=1\n# x\n\nB=2 3\n": "A=1 B=2 3", "\ufeffA=1\r\nexport B=2\r\n": "A=1 B=2", "A B=1\n": "", "  A=1": "A=1",
+		"A=1\n# x\n\nB=2 3\n": "A=1 B=2 3", "\ufeffA=1\r\nexport B=2\r\n": "A=1 B=2", "A B=1\n": "", "export\tA=1\nexport  B=2\n": "A=1 B=2",
+		"=1\n": "", "A=1\x00\n": "", "exported=1\n": "exported=1", "  A=1": "A=1",
 		strings.Repeat("A=1\n", 1<<22+1): "",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -28,7 +28,7 @@ func runMain(args []string) (int, error) {
 	if o.tty && !isTerminal(os.Stdin) {
 		return 0, fmt.Errorf("run: -t needs a terminal, but standard input is not one")
 	}
-	o.program = args[0]
+	o.program, o.args = args[0], args[1:]
 	res, err := o.run(func(ctx context.Context, box *engine.Sandbox) (*engine.Cmd, error) {
 		return box.CommandContext(ctx, args[0], args[1:]...), nil
 	})
@@ -72,8 +72,8 @@ func (o *options) host() (engine.Host, error) {
 func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if home, err := os.UserHomeDir(); err == nil && o.spec.FS.Workspace == home {
-		fmt.Fprintln(os.Stderr, "tegmen: warning: the workspace is your home directory, with your keys and settings in it: "+
+	if o.showsHome() {
+		fmt.Fprintln(os.Stderr, "tegmen: warning: your home directory is in the workspace, with your keys and settings in it: "+
 			"name a directory in it")
 	}
 	box, err := eng.Start(ctx, o.spec)
@@ -185,8 +185,29 @@ func (o *options) accepted(level engine.Level, what engine.Protection) bool {
 	return slices.Contains(o.spec.Degrade, what) || o.spec.AllowNoIsolation && level == engine.LevelLandlock
 }
 
-// tmpSize is the size of private directories.
-func (o *options) tmpSize() engine.Bytes { return cmp.Or(o.spec.Limits.Tmp, engine.DefaultTmp) }
+// reportFull names the directories that a program that failed has filled.
+func (o *options) reportFull(res *engine.Result) {
+	for _, e := range res.Events {
+		switch {
+		case res.ExitCode == 0:
+		case e.Limit == engine.LimitTmp:
+			size := cmp.Or(o.spec.Limits.Tmp, engine.DefaultTmp)
+			fmt.Fprintf(os.Stderr, "tegmen: %s (%s): --tmp-size gives it more\n", e.Detail, size)
+		case e.Limit == engine.LimitWorkspace && res.Outcome != engine.OutcomeDisk:
+			fmt.Fprintf(os.Stderr, "tegmen: %s: --workspace DIR,mode=overlay,size=… gives it more\n", e.Detail)
+		case e.Limit == engine.LimitTmpFiles:
+			fmt.Fprintf(os.Stderr, "tegmen: %s\n", e.Detail)
+		}
+	}
+}
+
+// times is how often something happened.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
 
 func lost(dropped []engine.Dropped, what engine.Protection) string {
 	for _, d := range dropped {
@@ -211,18 +232,17 @@ func (o *options) report(res *engine.Result) (int, error) {
 		}
 	}
 	reportHeld(res.Held)
-	for _, e := range res.Events {
-		if e.Limit == engine.LimitTmp && res.ExitCode != 0 {
-			fmt.Fprintf(os.Stderr, "tegmen: %s (%s): --tmp-size gives it more\n", e.Detail, o.tmpSize())
-		}
-	}
+	o.reportFull(res)
 	for _, r := range res.Refused {
-		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s (%d)\n", r.Call, r.Action, r.Count)
+		fmt.Fprintf(os.Stderr, "tegmen: refused: %s, %s, %s\n", r.Call, r.Action, times(r.Count))
 	}
 	if o.commit && o.overlay.failure != nil {
 		return 0, o.overlay.failure
 	}
 	say := func(what string) { fmt.Fprintln(os.Stderr, "tegmen: "+what) }
+	if hint := o.unseenArgument(res); hint != "" {
+		say(hint)
+	}
 	switch res.Outcome {
 	case engine.OutcomeTimeout:
 		say("killed: time limit exceeded")

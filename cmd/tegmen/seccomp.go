@@ -28,6 +28,9 @@ func parseSecurityOpt(v string, s *engine.Seccomp) error {
 		return nil
 	}
 	p, err := readPolicy(value)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(value, "./") {
+		err = fmt.Errorf("unknown profile %q: use one of %s", value, strings.Join(profileNames(), ", "))
+	}
 	s.Profile, s.Policy = "", p
 	return err
 }
@@ -35,10 +38,7 @@ func parseSecurityOpt(v string, s *engine.Seccomp) error {
 func profileNames() []string { return append(seccomp.Names(), engine.SeccompOff) }
 
 func readPolicy(file string) (*seccomp.Policy, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(file, "./") {
-		return nil, fmt.Errorf("unknown profile %q: use one of %s", file, strings.Join(profileNames(), ", "))
-	}
+	text, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func parseTools(b []byte) ([]hostTool, error) {
 		return nil, err
 	}
 	list := file.Tools
-	if list == nil {
+	if len(list) == 0 {
 		return nil, fmt.Errorf("no tools: use %s", toolsForm)
 	}
 	tools := make([]hostTool, len(list))
@@ -160,7 +160,7 @@ func lineOf(b []byte, offset int64) int {
 func (h *hostTools) open(set *broker.Set, files []string) error {
 	from := make(map[string]string)
 	for _, file := range files {
-		b, err := os.ReadFile(file)
+		b, err := readFile(file)
 		if err != nil {
 			return err
 		}

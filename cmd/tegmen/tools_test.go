@@ -19,8 +19,7 @@ func TestParseTools(t *testing.T) {
 		want []hostTool
 		err  string // a part of it
 	}{
-		{`[]`, []hostTool{}, ""},
-		{` {"tools": [] } `, []hostTool{}, ""},
+		{` {"tools": [] } `, nil, "no tools"},
 		{`[{"name":"a","command":["true"]}]`, []hostTool{{Name: "a", Command: run}}, ""},
 		{`{"tools":[{"name":"n.a","description":"d","command":["true"],"schema":{"type":"object"},` +
 			`"timeout":"1m","env":["A","B=c"],"cwd":"x"}]}`,
@@ -31,6 +30,7 @@ func TestParseTools(t *testing.T) {
 		{`[{"name":"a","command":["true"],"timeout":"none"}]`,
 			[]hostTool{{Name: "a", Command: run, Timeout: "none", timeout: engine.UnlimitedTime}}, ""},
 		{"", nil, "no tools"},
+		{"[]", nil, "no tools"},
 		{"[\n{]", nil, "line 2: "},
 		{"[]\n\n[]", nil, "line 3: unexpected text after the end"},
 		{`{"tools":null}`, nil, "no tools"},
