@@ -35,6 +35,7 @@ type options struct {
 	network          string
 	code             codeOptions
 	overlay          overlayResult
+	console          *console // nil: the guest does not have the terminal
 }
 
 // errHelp is a request for help that has been answered.

@@ -11,4 +11,7 @@ const (
 	tcSet = unix.TIOCSETA
 )
 
+// stopSelf sends this process a signal.
+func stopSelf(sig syscall.Signal) { _ = syscall.Kill(syscall.Getpid(), sig) } // cannot fail
+
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -14,7 +14,9 @@ import (
 
 var forwarded = []os.Signal{os.Interrupt}
 
-const sigWinch = syscall.Signal(0)
+const sigWinch, sigSuspend, sigResume = syscall.Signal(0), syscall.Signal(0), syscall.Signal(0)
+
+func (o *options) suspend(*engine.Cmd) {}
 
 func isTerminal(*os.File) bool { return false }
 

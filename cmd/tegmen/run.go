@@ -101,7 +101,7 @@ func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result,
 	if err := cmd.Start(); err != nil {
 		return nil, o.startError(err)
 	}
-	stop := forward(signals, cmd, cancel)
+	stop := o.forward(signals, cmd, cancel)
 	defer stop()
 	res, err := cmd.Wait()
 	if err == nil && o.explain {
@@ -144,14 +144,15 @@ func (o *options) stdio(cmd *engine.Cmd) (restore func(), err error) {
 	}
 	cmd.TTY = &size
 	if o.interactive {
-		return rawMode(os.Stdin)
+		o.console = &console{f: os.Stdin}
+		return o.console.end, o.console.enter()
 	}
 	return restore, nil
 }
 
 // forward passes signals on to the command. The second SIGINT, or the second
 // SIGTERM, kills the sandbox.
-func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFunc) (stop func()) {
+func (o *options) forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		asked := make(map[os.Signal]int)
@@ -163,9 +164,11 @@ func forward(signals <-chan os.Signal, cmd *engine.Cmd, cancel context.CancelFun
 				asked[sig]++
 				switch {
 				case sig == sigWinch:
-					if size, err := terminalSize(os.Stdin); err == nil && cmd.TTY != nil {
-						_ = cmd.Resize(size) // it may have ended
-					}
+					o.resize(cmd)
+				case sig == sigSuspend:
+					o.suspend(cmd)
+				case sig == sigResume: // after a SIGSTOP, which nobody is told of
+					o.resume(cmd)
 				case asked[sig] > 1 && (sig == os.Interrupt || sig == syscall.SIGTERM):
 					cancel()
 				case sig == os.Interrupt || sig == syscall.SIGQUIT: // as by the terminal's keys

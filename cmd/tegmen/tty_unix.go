@@ -14,9 +14,14 @@ import (
 // forwarded are the signals that the command gets in place of tegmen.
 var forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-const sigWinch = syscall.SIGWINCH
+const (
+	sigWinch   = syscall.SIGWINCH
+	sigSuspend = syscall.SIGTSTP
+	sigResume  = syscall.SIGCONT
+)
 
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
