@@ -113,13 +113,21 @@ func (pl *planner) decideUser() bool {
 	return true
 }
 
+// DefaultPath is the variable PATH of a sandbox whose Spec.Env has none, on a system that
+// is named as GOOS names it.
+func DefaultPath(system string) string {
+	if system == "darwin" {
+		return "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+	}
+	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
 func (pl *planner) decideEnv() {
-	path, lang := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "C.UTF-8"
+	lang := "C.UTF-8"
 	if pl.host.OS == "darwin" {
-		path = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 		lang = "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
 	}
-	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
+	pl.plan.Env = mergeEnv([]string{"PATH=" + DefaultPath(pl.host.OS), "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
 }
 
 // mergeEnv adds to env; a later value replaces an earlier one of that name.

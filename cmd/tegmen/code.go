@@ -51,6 +51,7 @@ func codeMain(args []string) (int, error) {
 	} else if err != nil {
 		return 0, err
 	}
+	o.useVenv()
 	o.spec.Limits.Frame = cmp.Or(o.spec.Limits.Frame, frame)
 	var line lastByte
 	if o.code.value {
