@@ -70,7 +70,7 @@ func TestUnsupportedError(t *testing.T) {
 	h := testbox.Namespaces.Host(t)
 	for name, attempt := range map[string]func() error{
 		"the plan": func() error {
-			_, err := engine.Compile(engine.Spec{Seatbelt: engine.Seatbelt{ReadAll: true}}, h)
+			_, err := engine.Compile(engine.Spec{FS: engine.FS{Hidden: []string{"/x"}}}, h)
 			return err
 		},
 		"the engine": func() error {

@@ -42,7 +42,8 @@ type Host struct {
 	// fails. Compile asks only for a Spec that accepts less; nil stands for a machine
 	// where it works.
 	TrySeatbelt func() error
-	Home        string            // of this user; "": not known
+	Home        string            // of this user, as it says itself; "": not known
+	Path        string            // where this process looks for programs: PATH; only ViewHost uses it
 	Proc        []string          // which of rootfs.ProcEntries are in /proc
 	HardLimits  map[string]uint64 // this process's hard resource limits, by their names in ulimit: "nofile"
 
@@ -62,6 +63,9 @@ type Host struct {
 	// ReadDir lists the names in a directory of the host that is no link. nil lists
 	// nothing: linked worktrees of git below a workspace are read-only then.
 	ReadDir func(path string) ([]string, error)
+	// Mounts lists the host's mounts. Only Compile asks, for ViewHost; nil stands for a
+	// machine with one file system.
+	Mounts func() ([]rootfs.HostMount, error)
 	// HeldDir is where what is held back goes (ProtectWatch), absolute; it is made when
 	// it is needed. Guests must not reach it.
 	HeldDir string

@@ -26,7 +26,7 @@ func TestHostMadeByHand(t *testing.T) {
 		"a device":    {Limits: engine.Limits{IO: []engine.IOLimit{{Device: "/dev/sda", ReadBPS: 1}}}},
 		"limits":      {Limits: engine.Limits{Memory: engine.GiB, CPUs: 1, Pids: 1, Files: 4, CPUTime: 1}},
 		"less":        {AllowNoIsolation: true, Degrade: engine.Protections()},
-		"hidden":      {Seatbelt: engine.Seatbelt{ReadAll: true}},
+		"hidden":      {FS: engine.FS{View: engine.ViewHost}},
 		"no exec":     {Seccomp: engine.Seccomp{NoExec: true, Audit: true}},
 	}
 	for name, s := range specs {

@@ -65,7 +65,6 @@ func (s *Spec) members() []jsonMember {
 		{key: "env", at: texts(&s.Env)},
 		{key: "limits", at: &s.Limits},
 		{key: "seccomp", at: &s.Seccomp},
-		{key: "seatbelt", at: &s.Seatbelt},
 		{key: "keep", at: &s.Keep},
 		{key: "degrade", at: jsonSlice[Protection]{&s.Degrade, func(p *Protection) any { return (*string)(p) }}},
 		{key: "allow_no_isolation", at: &s.AllowNoIsolation},
@@ -95,6 +94,8 @@ func (u *User) members() []jsonMember {
 func (f *FS) members() []jsonMember {
 	return []jsonMember{
 		{key: "root", at: &f.Root},
+		{key: "view", at: (*string)(&f.View)},
+		{key: "hidden", at: texts(&f.Hidden)},
 		{key: "overlay", at: &f.Overlay},
 		{key: "mounts", at: jsonSlice[Mount]{&f.Mounts, func(m *Mount) any { return m }}},
 		{key: "workspace", at: &f.Workspace},
@@ -143,13 +144,6 @@ func (s *Seccomp) members() []jsonMember {
 		{key: "policy", at: &s.Policy},
 		{key: "no_exec", at: &s.NoExec},
 		{key: "audit", at: &s.Audit},
-	}
-}
-
-func (s *Seatbelt) members() []jsonMember {
-	return []jsonMember{
-		{key: "read_all", at: &s.ReadAll},
-		{key: "hidden", at: texts(&s.Hidden)},
 	}
 }
 

@@ -55,7 +55,7 @@ func filled() (s Spec) {
 	s.Limits.Memory, s.Limits.Pids, s.Limits.ToolTime = UnlimitedBytes, UnlimitedCount, UnlimitedTime
 	s.FS.Mounts[0].Mode, s.FS.Mounts[0].Type, s.FS.Mounts[1].Type = 0o755, MountBind, MountTmpfs
 	s.FS.WorkspaceMode, s.Seccomp.Profile, s.Limits.CPUSet = WorkspaceOverlay, "strict", "0-2,5"
-	s.FS.Protect = ProtectStrict
+	s.FS.Protect, s.FS.View = ProtectStrict, ViewHost
 	s.Degrade = []Protection{ProtectMemory, ProtectCPUs}
 	s.Require = []Requirement{{LimitMemory, ByCgroup}, {LimitCPUTime, ByRlimit}}
 	s.Env = []string{"A=1", "B=<&>"}
@@ -105,7 +105,7 @@ func roundTrip(s Spec) (Spec, error) {
 
 // A field that members do not list would come back as zero.
 func TestSpecJSONHasEveryField(t *testing.T) {
-	for _, s := range []Spec{{}, filled(), {Seatbelt: Seatbelt{Hidden: []string{}}}, {User: &User{}}} {
+	for _, s := range []Spec{{}, filled(), {FS: FS{Hidden: []string{}}}, {User: &User{}}} {
 		if got, err := roundTrip(s); err != nil || !reflect.DeepEqual(got, s) {
 			t.Errorf("%+v, %v; want %+v", got, err, s)
 		}
@@ -167,7 +167,7 @@ func TestParseSpecRefuses(t *testing.T) {
 			"line 1: user.name: unknown field: use uid, gid"},
 		"case": {`{"FS": {}}`,
 			"line 1: FS: unknown field: use name, hostname, user, fs, env, limits, " +
-				"seccomp, seatbelt, keep, degrade, allow_no_isolation, require"},
+				"seccomp, keep, degrade, allow_no_isolation, require"},
 		"twice": {"{\"keep\": true,\n\"keep\": false}",
 			"line 2: keep: listed twice"},
 		"half a user": {`{"user": {"uid": 1}}`,

@@ -53,8 +53,8 @@ func TestPlanOfAMacGolden(t *testing.T) {
 	}{
 		{"zero", Host{}, Spec{}},
 		{"workspace", Host{}, Spec{FS: project, Seccomp: Seccomp{NoExec: true}}},
-		{"read all", Host{}, Spec{FS: FS{Workspace: "/tmp/proj", AllowWrite: []string{"."}}, Seatbelt: Seatbelt{ReadAll: true}, Degrade: []Protection{ProtectMemory}, Limits: Limits{Memory: GiB, Pids: 7}}},
-		{"hidden", Host{}, Spec{FS: FS{Workspace: "/tmp/proj", AllowWrite: []string{"."}}, Seatbelt: Seatbelt{Hidden: []string{"/tmp/proj/.env", "/tmp/proj/vendor"}}}},
+		{"read all", Host{}, Spec{FS: FS{Workspace: "/tmp/proj", AllowWrite: []string{"."}, View: ViewHost}, Degrade: []Protection{ProtectMemory}, Limits: Limits{Memory: GiB, Pids: 7}}},
+		{"hidden", Host{}, Spec{FS: FS{Workspace: "/tmp/proj", AllowWrite: []string{"."}, Hidden: []string{"/tmp/proj/.env", "/tmp/proj/vendor"}}}},
 		{"none", Host{TrySeatbelt: nested}, Spec{AllowNoIsolation: true, FS: project}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,10 +137,18 @@ func TestHardLimitsAreKeptTo(t *testing.T) {
 	}
 }
 
-func TestSeatbeltIsOfMacOS(t *testing.T) {
-	for _, s := range []Seatbelt{{ReadAll: true}, {Hidden: []string{"/x"}}} {
-		if _, err := Compile(Spec{Seatbelt: s}, machineOf(Host{UID: 1}, nil)); !errors.Is(err, ErrUnsupported) {
-			t.Errorf("%+v: %v", s, err)
+// Without the host's view Linux has nothing to hide, and Landlock cannot hide anything in it.
+func TestHiddenNeedsAView(t *testing.T) {
+	landlock := machineOf(Host{UID: 1, TryNamespaces: func() error { return errors.New("refused") }}, nil)
+	for name, c := range map[string]struct {
+		host Host
+		spec Spec
+	}{
+		"the system's view": {machineOf(Host{UID: 1}, nil), Spec{FS: FS{Hidden: []string{"/x"}}}},
+		"Landlock":          {landlock, Spec{FS: FS{View: ViewHost}, Degrade: []Protection{ProtectNamespaces}}},
+	} {
+		if _, err := Compile(c.spec, c.host); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Plan struct {
 	limits    Limits         // with the defaults filled in
 	workspace *rootfs.Source // nil: a private one
 	budget    string         // the workspace, if what is added to it is watched
+	hidden    []string       // in the host's view
 	notes     []string       // what else is worth knowing
 	profile   string         // name of the seccomp profile
 	landlock  string         // what Landlock does
@@ -90,6 +91,9 @@ func (p *Plan) String() string {
 	}
 	for _, n := range p.config.Table {
 		fmt.Fprintf(&b, "%s\n", n)
+	}
+	for _, h := range p.hidden {
+		line("hide", "%s", h)
 	}
 	p.printConfinement(line)
 	for _, d := range p.config.Watched {

@@ -33,6 +33,9 @@ func (pl *planner) decideFiles() {
 	// As docker does: what stands deeper comes later, in whatever order it was given.
 	slices.SortStableFunc(binds, func(a, b rootfs.Node) int { return rootfs.Depth(a.Path) - rootfs.Depth(b.Path) })
 	for _, n := range binds {
+		if pl.linksInView(table, n) {
+			continue
+		}
 		table = table.Add(n)
 	}
 	table = pl.linkWorkspace(table)
@@ -58,9 +61,15 @@ func (pl *planner) root() (rootfs.Table, error) {
 	if pl.hasNamespaces() { // otherwise files are seen where they are
 		o.Read = pl.host.ReadFile
 	}
+	if pl.spec.FS.Hidden != nil && pl.spec.FS.View != ViewHost && pl.host.OS != "darwin" {
+		pl.fail(&UnsupportedError{Feature: "hiding paths outside the view of the host", Field: "fs.hidden",
+			Remedy: "the system's view shows no files of users: use the view host, or leave them out"})
+	}
 	switch root := pl.spec.FS.Root; {
 	case pl.usesProcessGroups():
 		return rootfs.Table{{Path: "/", Kind: rootfs.Dir}}, nil // all else the host has
+	case root == "" && pl.spec.FS.View == ViewHost && pl.hasNamespaces():
+		return pl.hostView(o)
 	case root == "":
 		return rootfs.Host(pl.lookup, o)
 	default:

@@ -37,10 +37,6 @@ func (pl *planner) decideLevel() {
 	}
 	why, err := decide()
 	pl.fail(err)
-	if s := pl.spec.Seatbelt; pl.host.OS != "darwin" && (s.ReadAll || s.Hidden != nil) {
-		pl.fail(&UnsupportedError{Feature: "reading all, or hiding paths, on " + pl.host.OS,
-			Remedy: "only macOS has that; elsewhere a sandbox sees what is mounted", Field: "seatbelt"})
-	}
 	switch pl.plan.Level {
 	case LevelNamespaces:
 		return
@@ -150,6 +146,9 @@ func (pl *planner) checkNoNamespaces() {
 	}
 	if pl.overlaid() {
 		no("fs.workspace_mode", "an overlay over the workspace")
+	}
+	if s.FS.View == ViewHost && pl.plan.Level == LevelLandlock {
+		no("fs.view", "hiding secrets in the view of the host")
 	}
 	if s.FS.Root != "" {
 		no("fs.root", "a root directory")

@@ -8,34 +8,12 @@ import (
 	"github.com/tegmen-dev/tegmen/seatbelt"
 )
 
-// Seatbelt holds the options of LevelSeatbelt. It must be zero on other systems.
-type Seatbelt struct {
-	// ReadAll lets commands read all that this user can, except Hidden, as other
-	// sandboxes for macOS do: for programs that break without. Whatever is secret and
-	// not listed can be read.
-	ReadAll bool
-	// Hidden are paths that can be neither read nor written, nor what is beneath
-	// them. nil is SecretPaths with ReadAll, and nothing without.
-	Hidden []string
-}
-
-// SecretPaths are where people keep keys and passwords, in a home directory and in
-// the system. Append to them for Seatbelt.Hidden.
-func SecretPaths(home string) []string { return seatbelt.Secrets(home) }
-
-func checkSeatbelt(s Spec) (errs []error) {
-	for i, p := range s.Seatbelt.Hidden {
-		errs = append(errs, hostPath(at("seatbelt.hidden", i), p))
-	}
-	return errs
-}
-
 // decideSeatbelt says in a profile's terms what the mount table says.
 func (pl *planner) decideSeatbelt() {
-	s := pl.spec.Seatbelt
-	c := &seatbelt.Config{ReadAll: s.ReadAll, Hidden: slices.Clone(s.Hidden)}
-	if s.ReadAll && s.Hidden == nil {
-		c.Hidden = SecretPaths(pl.host.Home)
+	c := &seatbelt.Config{ReadAll: pl.spec.FS.View == ViewHost, Hidden: slices.Clone(pl.spec.FS.Hidden)}
+	if c.ReadAll {
+		secrets := slices.DeleteFunc(secretPaths(pl.host.OS, pl.host.Home), pl.isMounted)
+		c.Hidden = append(secrets, c.Hidden...)
 	}
 	for i, name := range c.Hidden {
 		if src, err := pl.lookup(name); err == nil { // one that is missing, and may come, is meant as it is written
@@ -59,6 +37,13 @@ func (pl *planner) decideSeatbelt() {
 	if _, err := seatbelt.New(*c); err != nil {
 		pl.fail(invalidBecause("", err))
 	}
+}
+
+// isMounted reports whether the Spec mounts a path, or what holds it.
+func (pl *planner) isMounted(p string) bool {
+	return slices.ContainsFunc(pl.spec.FS.Mounts, func(m Mount) bool {
+		return m.Type == MountBind && rootfs.Within(path.Clean(m.Source), p)
+	})
 }
 
 // addTable adds what a mount table allows.

@@ -26,6 +26,7 @@ type planner struct {
 
 	config    box.Config
 	workspace *rootfs.Source // nil: a private one
+	home      string         // "": /tmp
 	refused   []protect.Dir  // placeholders that cannot be made without namespaces
 }
 
@@ -127,7 +128,11 @@ func (pl *planner) decideEnv() {
 	if pl.host.OS == "darwin" {
 		lang = "en_US.UTF-8" // there is no C.UTF-8 before macOS 13
 	}
-	pl.plan.Env = mergeEnv([]string{"PATH=" + DefaultPath(pl.host.OS), "HOME=/tmp", "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
+	home, path := cmp.Or(pl.home, "/tmp"), DefaultPath(pl.host.OS)
+	if pl.spec.FS.View == ViewHost {
+		path = pl.viewPath(path)
+	}
+	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
 }
 
 // mergeEnv adds to env; a later value replaces an earlier one of that name.

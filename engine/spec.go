@@ -18,7 +18,6 @@ type Spec struct {
 	Env      []string // "NAME=value" for every command, added to the defaults; see Cmd.ExtraEnv
 	Limits   Limits   // what it may use up
 	Seccomp  Seccomp  // which system calls it may make
-	Seatbelt Seatbelt // on macOS
 
 	// Keep lets the sandbox live on after a command in it reaches its wall clock
 	// limit or is canceled: only that command and what descends from it are killed;
@@ -60,6 +59,13 @@ type FS struct {
 	// Root is a directory of the host that holds a root file system, used
 	// read-only. "" is a view of the host's own system directories.
 	Root string
+	// View says what of the host's files can be seen without a Root; "" is ViewSystem.
+	View ViewMode
+	// Hidden are paths of the host that do not exist inside, with what is beneath them,
+	// besides SecretPaths. On Linux they need ViewHost and cannot lie in the workspace; what
+	// a mount shows can be seen all the same. On macOS they can be neither read nor written,
+	// whatever else is allowed; SecretPaths that are mounted are not hidden.
+	Hidden []string
 	// Overlay makes Root writable; what is written is lost.
 	Overlay bool
 	// Mounts are made in this order, on top of the rest.
@@ -87,6 +93,24 @@ type FS struct {
 	// everything can be changed inside, and Commit refuses what is protected.
 	AllowWrite []string
 }
+
+// ViewMode is "", "system" or "host".
+type ViewMode string
+
+// The views of the host's files.
+const (
+	// ViewSystem shows the directories of the host's system: programs and libraries.
+	ViewSystem ViewMode = "system"
+	// ViewHost shows all files that the sandbox's user may read, but SecretPaths and
+	// FS.Hidden, for programs that somebody has installed in the home directory. PATH is
+	// that of this process. On Linux HOME is the home directory: it can be written to, in
+	// memory, within Limits.Tmp. /etc, /dev, /proc, /run and /tmp are as in ViewSystem, and
+	// sockets of the host's programs cannot be connected to. It is refused if there are
+	// no namespaces. On macOS HOME is private.
+	//
+	// What is secret and in none of these lists can be read.
+	ViewHost ViewMode = "host"
+)
 
 // ProtectMode is "", "watch", "strict" or "off".
 type ProtectMode string
@@ -157,6 +181,9 @@ func (s Spec) normal() Spec {
 	for _, p := range []*string{&s.FS.Root, &s.FS.Workspace, &s.FS.Upper} {
 		abs(p)
 	}
+	for i := range s.FS.Hidden {
+		abs(&s.FS.Hidden[i])
+	}
 	for i := range s.FS.Mounts {
 		m := &s.FS.Mounts[i]
 		if m.Type = cmp.Or(m.Type, MountBind); m.Type == MountBind {
@@ -219,7 +246,7 @@ func (s Spec) clone() Spec {
 	s.FS.Mounts, s.Env, s.Degrade = slices.Clone(s.FS.Mounts), slices.Clone(s.Env), slices.Clone(s.Degrade)
 	s.FS.AllowWrite, s.Limits.IO = slices.Clone(s.FS.AllowWrite), slices.Clone(s.Limits.IO)
 	s.Require = slices.Clone(s.Require)
-	s.Seatbelt.Hidden = slices.Clone(s.Seatbelt.Hidden)
+	s.FS.Hidden = slices.Clone(s.FS.Hidden)
 	if s.User != nil {
 		u := *s.User
 		s.User = &u

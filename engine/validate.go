@@ -18,7 +18,7 @@ func (s Spec) Validate() error {
 	s = s.normal()
 	var errs []error
 	for _, check := range []func(Spec) []error{checkNames, checkUser, checkFS, checkEnv, checkLimits, checkRequire,
-		checkSeccomp, checkSeatbelt, checkDegrade} {
+		checkSeccomp, checkView, checkDegrade} {
 		errs = append(errs, check(s)...)
 	}
 	return joinSome(errs)

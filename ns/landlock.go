@@ -160,7 +160,7 @@ func GrantTable(t rootfs.Table) []Grant {
 	grants := []Grant{{Path: "/", Access: Read}}
 	for _, n := range t {
 		switch {
-		case n.Kind == rootfs.Tmpfs || n.Kind == rootfs.Overlay || n.Kind == rootfs.Devpts:
+		case writable(n):
 			grants = append(grants, Grant{Path: n.Path, Access: Read | Change | Make | ResolveUnix})
 		case n.Kind == rootfs.Bind && !n.ReadOnly:
 			// Not ResolveUnix: a socket in a host's directory leads to the host.
@@ -170,4 +170,15 @@ func GrantTable(t rootfs.Table) []Grant {
 		}
 	}
 	return grants
+}
+
+// writable reports whether a node is the sandbox's own and can be written to.
+func writable(n rootfs.Node) bool {
+	switch n.Kind {
+	case rootfs.Tmpfs, rootfs.Overlay, rootfs.Devpts:
+		return true
+	case rootfs.View:
+		return !n.ReadOnly
+	}
+	return false
 }

@@ -6,6 +6,7 @@
 package rootfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ type Lookup func(path string) (Source, error)
 type Options struct {
 	UID, GID  int      // of the sandbox's user, for passwd and group; 0 is root inside
 	Hostname  string   // for hosts
+	Home      string   // of the sandbox's user, for passwd; "" is /tmp
 	Proc      []string // those of ProcEntries that the host has
 	TmpBytes  int64    // size of each writable tmpfs and overlay; 0 is no limit
 	TmpInodes int64    // number of files in each; 0 is no limit
@@ -209,7 +211,7 @@ func (o Options) etc() []entry {
 		user = "root"
 	}
 	if o.UID != 65534 {
-		passwd += user + ":x:" + uid + ":" + gid + ":" + user + ":/tmp:/bin/sh\n"
+		passwd += user + ":x:" + uid + ":" + gid + ":" + user + ":" + cmp.Or(o.Home, "/tmp") + ":/bin/sh\n"
 	}
 	if o.GID != 65534 {
 		group += user + ":x:" + gid + ":\n"

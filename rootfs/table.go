@@ -21,13 +21,14 @@ const (
 	Static                  // a tmpfs that is filled from the table and then made read-only
 	Tmpfs                   // a writable tmpfs, private to the sandbox
 	Overlay                 // a host directory under a writable tmpfs, or under a directory made for it
+	View                    // a host directory as HostView shows it; ReadOnly, or what is written is lost
 	Proc                    // a procfs of the sandbox's pid namespace
 	Devpts                  // pseudo-terminals, private to the sandbox
 )
 
 var kindNames = [...]string{
 	Dir: "dir", File: "file", Symlink: "symlink", Bind: "bind", Device: "device", Static: "static",
-	Tmpfs: "tmpfs", Overlay: "overlay", Proc: "proc", Devpts: "devpts",
+	Tmpfs: "tmpfs", Overlay: "overlay", View: "view", Proc: "proc", Devpts: "devpts",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -67,15 +68,16 @@ func (s Source) Is(id Identity) error {
 type Node struct {
 	Path     string   // inside, absolute and clean
 	Kind     Kind     // what stands there
-	Source   Source   // Bind, Device, Overlay
+	Source   Source   // Bind, Device, Overlay, View
 	Upper    Source   // Overlay: the directory that holds what is written; without a Path it is a tmpfs
-	ReadOnly bool     // Bind
+	ReadOnly bool     // Bind, View
+	Hidden   []string // View: paths in it that do not exist inside, relative
 	Mapped   bool     // Bind, Overlay: root's files are the guest's inside, and what it makes is root's (idmapped mount)
 	NoExec   bool     // Tmpfs
 	Data     string   // File: its content; Symlink: its target
-	Mode     uint32   // Dir, File, Tmpfs, Static, Overlay except as the root: permission bits
-	Size     int64    // Tmpfs, Overlay: bytes; 0 is no limit, as in the kernel
-	Inodes   int64    // Tmpfs, Overlay: number of files; 0 is no limit
+	Mode     uint32   // Dir, File, Tmpfs, Static, writable View, Overlay except as the root: permission bits
+	Size     int64    // Tmpfs, Overlay, writable View: bytes; 0 is no limit, as in the kernel
+	Inodes   int64    // Tmpfs, Overlay, writable View: number of files; 0 is no limit
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
 	Locked   []string // Proc: read-only
 }
@@ -84,7 +86,7 @@ type Node struct {
 type Table []Node
 
 // FromHost reports whether nodes of the kind have a Source.
-func (k Kind) FromHost() bool { return k == Bind || k == Device || k == Overlay }
+func (k Kind) FromHost() bool { return k == Bind || k == Device || k == Overlay || k == View }
 
 // Tree is a tree of the host that a node mounts.
 type Tree struct {
@@ -109,16 +111,21 @@ func (n Node) UpperName() string { return n.Path + "//upper" }
 
 // holdsHost reports whether files made in a node would be somebody's: the host's, or
 // listed as the work of a sandbox.
-func (n Node) holdsHost() bool { return n.Kind == Bind || n.Kind == Overlay && n.Path != "/" }
+func (n Node) holdsHost() bool {
+	return n.Kind == Bind || n.Kind == View || n.Kind == Overlay && n.Path != "/"
+}
 
-// fresh reports whether each sandbox gets a new node of the kind.
-func (k Kind) fresh() bool { return k == Tmpfs || k == Proc || k == Devpts || k == Overlay }
+// fresh reports whether each sandbox gets a new node.
+func (n Node) fresh() bool {
+	k := n.Kind
+	return k == Tmpfs || k == Proc || k == Devpts || k == Overlay || k == View && !n.ReadOnly
+}
 
 // Split divides the table into the nodes that sandboxes of one template may share,
 // since they are read-only or the host's, and those that each needs for itself.
 func (t Table) Split() (shared, own Table) {
 	for _, n := range t {
-		if n.Kind.fresh() || own.Below(n.Path) {
+		if n.fresh() || own.Below(n.Path) {
 			own = append(own, n)
 		} else {
 			shared = append(shared, n)
@@ -194,7 +201,7 @@ func (t Table) Key() string {
 	for _, n := range t {
 		fmt.Fprintf(&b, "%d %q %t %t %t ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec)
 		fmt.Fprintf(&b, "%d:%s %o ", len(n.Data), n.Data, n.Mode)
-		fmt.Fprintf(&b, "%d %d %q %q", n.Size, n.Inodes, n.Masked, n.Locked)
+		fmt.Fprintf(&b, "%d %d %q %q %q", n.Size, n.Inodes, n.Masked, n.Locked, n.Hidden)
 		for _, s := range []Source{n.Source, n.Upper} {
 			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)
 		}
@@ -217,6 +224,12 @@ func (n Node) String() string {
 			access += ", root's files are the guest's"
 		}
 		s += fmt.Sprintf(" from %s (%s)", n.Source.Path, access)
+	case View:
+		s += fmt.Sprintf(" from %s (ro", n.Source.Path)
+		if !n.ReadOnly {
+			s = strings.TrimSuffix(s, "ro") + "changes are lost: " + n.limits()
+		}
+		s += fmt.Sprintf(", %d hidden)", len(n.Hidden))
 	case Device:
 		s += " from " + n.Source.Path
 	case Symlink:

@@ -1,6 +1,10 @@
 package seatbelt
 
-import "path"
+import (
+	"path"
+
+	"github.com/tegmen-dev/tegmen/rootfs"
+)
 
 // Secrets returns the files of a Mac and of the user with the given home directory that
 // no sandbox needs: a default for Config.Hidden together with ReadAll. It lists them
@@ -21,38 +25,10 @@ func Secrets(home string) []string {
 	if home == "" {
 		return secrets
 	}
-	for _, name := range []string{
-		// The user's keys and passwords.
-		".ssh",            // private keys
-		".gnupg",          // private keys
-		".password-store", // pass
-		".config/op",      // 1Password
+	for _, name := range append(rootfs.SecretNames(),
 		"Library/Group Containers/2BUA8C4S2C.com.1password", // 1Password's vault
 		"Library/Keychains",                         // the user's passwords
 		"Library/Application Support/com.apple.TCC", // what programs may access
-		".netrc",             // passwords of hosts, for curl and git
-		".pgpass", ".my.cnf", // passwords of databases
-		".vault-token", // HashiCorp Vault
-
-		// Cloud accounts: they cost money or hold other people's data.
-		".aws", ".azure", ".oci", ".boto", ".s3cfg",
-		".config/gcloud",                // access and refresh tokens
-		".config/rclone",                // passwords of storage
-		".kube",                         // certificates of clusters
-		".docker", ".config/containers", // registry logins
-		".terraform.d/credentials.tfrc.json", // Terraform Cloud
-
-		// Credentials to publish code in the user's name.
-		".git-credentials", ".config/git/credentials",
-		".config/gh", ".config/hub", ".config/glab-cli", // GitHub, GitLab
-		".npmrc", ".yarnrc.yml", ".pypirc", ".gem/credentials",
-		".cargo/credentials", ".cargo/credentials.toml",
-		".m2/settings.xml", ".gradle/gradle.properties", ".composer/auth.json",
-		".codex/auth.json", ".claude/.credentials.json", ".gemini/oauth_creds.json", // model accounts
-
-		// History of what was typed, including passwords and tokens.
-		".bash_history", ".bash_sessions", ".zsh_history", ".zsh_sessions", ".local/share/fish",
-		".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
 
 		// Browsers: cookies are sessions, and some store passwords.
 		"Library/Safari", "Library/Cookies", "Library/HTTPStorages", "Library/Containers/com.apple.Safari",
@@ -63,7 +39,7 @@ func Secrets(home string) []string {
 
 		// Letters.
 		"Library/Mail", "Library/Messages",
-	} {
+	) {
 		secrets = append(secrets, path.Join(home, name))
 	}
 	return secrets

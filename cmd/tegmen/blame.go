@@ -81,7 +81,7 @@ var fieldFlags = map[string]string{
 	"limits.workspace_bytes": "--workspace size", "limits.tool_calls": "--tool-calls",
 	"limits.tool_time_seconds": "--tool-timeout", "seccomp.profile": "--security-opt seccomp",
 	"seccomp.policy": "seccomp policy", "seccomp.no_exec": "--no-exec", "seccomp.audit": "--audit",
-	"seatbelt.read_all": "--read-all", "seatbelt.hidden": "--hide",
+	"fs.view": "--view", "fs.hidden": "--hide",
 }
 
 // flagOf is the flag that sets a field of a Spec.

@@ -32,10 +32,11 @@ func (o *options) fileFlags(f *flags) {
 		setTo(&fs.Root, hostDir), "rootfs")
 	f.yes(&fs.Overlay, "make --rootfs writable; the changes are discarded", "overlay")
 	f.yes(&o.readOnly, "keep the root file system read-only, which is the default", "read-only")
-	f.yes(&o.spec.Seatbelt.ReadAll, "on macOS: allow reading all that you can read, "+
-		"except keys and passwords in their usual places, or what --hide lists", "read-all")
-	f.value("PATH", "on macOS: hide PATH and everything beneath it",
-		appendTo(&o.spec.Seatbelt.Hidden, filepath.Abs), "hide")
+	f.value("VIEW", "files of the host that can be read: system (default), or host: all that you can read, except keys "+
+		"and passwords in their usual places; PATH and HOME are yours, and changes in HOME are discarded",
+		setTo(&fs.View, func(v string) (engine.ViewMode, error) { return engine.ViewMode(v), nil }), "view")
+	f.value("PATH", "with --view host: hide PATH and everything beneath it as well",
+		appendTo(&fs.Hidden, filepath.Abs), "hide")
 }
 
 func (o *options) programFlags(f *flags) {

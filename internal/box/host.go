@@ -26,6 +26,7 @@ type Host struct {
 	SandboxExec   string                  // its path; "" without it
 	TrySeatbelt   func() error            // runs a program in it; why that fails
 	Home          string                  // the home directory of the account
+	Path          string                  // where it looks for programs
 	Proc          []string                // which of rootfs.ProcEntries are in /proc
 	HardLimits    map[string]uint64       // by the names of ulimit: "nofile"
 
@@ -35,5 +36,6 @@ type Host struct {
 	Device     func(path string) (string, error)   // finds the number of a block device: "8:0"
 	ReadFile   func(path string) ([]byte, error)   // reads a file of the host
 	ReadDir    func(path string) ([]string, error) // lists a directory of the host
+	Mounts     func() ([]rootfs.HostMount, error)  // lists the host's mounts
 	HeldDir    string                              // where what is held back goes
 }

@@ -39,7 +39,7 @@ func Probe() (box.Host, error) {
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
 		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, Home: os.Getenv("HOME"),
 		HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
-		Cgroup:  cgroup.Find(), CPUs: runtime.NumCPU(),
+		Cgroup:  cgroup.Find(), CPUs: runtime.NumCPU(), Path: os.Getenv("PATH"), Mounts: mounts,
 	}
 	h.Umask = umask()
 	var info unix.Sysinfo_t
@@ -116,6 +116,12 @@ func umask() (mask int) {
 		_, _ = fmt.Sscanf(after, "%o", &mask)
 	}
 	return mask
+}
+
+// mounts lists the host's mounts.
+func mounts() ([]rootfs.HostMount, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	return rootfs.ParseMounts(string(text)), err
 }
 
 // hasSeccomp asks for an action that is as old as the filters need (4.14).

@@ -34,6 +34,7 @@ func Probe() (box.Host, error) {
 		HardLimits: make(map[string]uint64), Lookup: lookup, ReadFile: protect.ReadSmall, ReadDir: protect.ReadNames,
 		TrySeatbelt: func() error { return trySandboxExec(sandboxExec) }, SandboxExec: sandboxExec,
 	}
+	h.Path = os.Getenv("PATH")
 	h.Home, _ = os.UserHomeDir() // without one there are no secrets in it
 	if memory, err := unix.SysctlUint64("hw.memsize"); err == nil {
 		h.MemoryBytes = int64(memory)

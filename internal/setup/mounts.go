@@ -4,6 +4,7 @@ package setup
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,8 +107,15 @@ func (t *tree) leave() {
 
 // build puts the nodes in place. It comes after enter.
 func (t *tree) build(nodes rootfs.Table) {
+	views := slices.ContainsFunc(nodes, func(n rootfs.Node) bool { return n.Kind == rootfs.View })
+	if views {
+		t.openStage()
+	}
 	for _, n := range nodes {
 		t.node(n)
+	}
+	if views {
+		t.closeStage()
 	}
 	for _, n := range nodes {
 		if n.Kind == rootfs.Proc {
@@ -171,6 +179,8 @@ func (t *tree) node(n rootfs.Node) {
 		t.mount(n, "tmpfs", flags, mode+limits(n))
 	case rootfs.Overlay:
 		t.overlay(n)
+	case rootfs.View:
+		t.view(n)
 	case rootfs.Devpts:
 		t.mount(n, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=64")
 	case rootfs.Proc:

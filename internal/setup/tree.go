@@ -22,6 +22,7 @@ type tree struct {
 
 	hasProc bool // the procfs is mounted: that was done before the host was left
 	upperFD int  // as in Config
+	masks   int  // how many layers hide something
 }
 
 func limits(n rootfs.Node) string {

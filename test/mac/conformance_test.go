@@ -112,23 +112,27 @@ func endlessLoopTimesOut(t *testing.T) {
 	empty(t, temp)
 }
 
-// If everything else can be read, keys and passwords are hidden by default; Hidden adds to them or replaces them.
+// If everything else can be read, keys and passwords are hidden by default; Hidden adds to them, and a mount
+// shows what it mounts.
 func TestHidden(t *testing.T) {
 	temp := dir(t)
 	eng := open(t, func(h *engine.Host) { h.Home = temp })
-	extra := filepath.Join(temp, "extra")
+	extra, aws := filepath.Join(temp, "extra"), filepath.Join(temp, ".aws")
+	if err := os.Mkdir(aws, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name         string
 		hidden       []string
+		mounts       []engine.Mount
 		want, absent []string
 	}{
-		{"chuk: by default", nil, []string{".ssh", ".aws"}, []string{"extra"}},
-		{"chuk: more", append(engine.SecretPaths(temp), extra), []string{".ssh", ".aws", "extra"}, nil},
-		{"chuk: instead", []string{extra}, []string{"extra"}, []string{".ssh", ".aws"}},
-		{"nothing", []string{}, nil, []string{".ssh", ".aws", "extra"}},
+		{"chuk: by default", nil, nil, []string{".ssh", ".aws"}, []string{"extra"}},
+		{"chuk: more", []string{extra}, nil, []string{".ssh", ".aws", "extra"}, nil},
+		{"chuk: less", nil, []engine.Mount{{Source: aws, Target: aws, ReadOnly: true}}, []string{".ssh"}, []string{".aws"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := eng.Compile(engine.Spec{Seatbelt: engine.Seatbelt{ReadAll: true, Hidden: c.hidden}})
+			p, err := eng.Compile(engine.Spec{FS: engine.FS{View: engine.ViewHost, Hidden: c.hidden, Mounts: c.mounts}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +159,7 @@ func TestHiddenCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	box := start(t, open(t, func(h *engine.Host) { h.Home = home }), engine.Spec{Seatbelt: engine.Seatbelt{ReadAll: true}})
+	box := start(t, open(t, func(h *engine.Host) { h.Home = home }), engine.Spec{FS: engine.FS{View: engine.ViewHost}})
 	if got := output(t, box, "cat", filepath.Join(home, "plain")); got != "plain" {
 		t.Errorf("with all to be read: %q", got)
 	}
