@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
 // hostPath refuses what is not a path, and "/": a sandbox that sees the whole host
@@ -47,4 +50,18 @@ func validEnv(list string, env []string) error {
 		}
 	}
 	return nil
+}
+
+// viewPath is PATH in the host's view: this process's, as far as it can be seen, and the
+// system's. home is HOME; "" is a private directory.
+func viewPath(h Host, home, system string) string {
+	var dirs []string
+	for _, dir := range append(filepath.SplitList(h.Path), filepath.SplitList(system)...) {
+		private := rootfs.Within("/tmp", dir) || rootfs.Within("/run", dir)
+		closed := home == "" && h.OS == "linux" && rootfs.Within(cmp.Or(h.Home, "/tmp"), dir)
+		if filepath.IsAbs(dir) && !private && !closed && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
 }

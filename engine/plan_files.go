@@ -63,7 +63,7 @@ func (pl *planner) root() (rootfs.Table, error) {
 	}
 	if pl.spec.FS.Hidden != nil && pl.spec.FS.View != ViewHost && pl.host.OS != "darwin" {
 		pl.fail(&UnsupportedError{Feature: "hiding paths outside the view of the host", Field: "fs.hidden",
-			Remedy: "the system's view shows no files of users: use the view host, or leave them out"})
+			Remedy: "the system's view shows no files of users: they need the view host"})
 	}
 	switch root := pl.spec.FS.Root; {
 	case pl.usesProcessGroups():

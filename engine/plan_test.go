@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,18 +80,47 @@ func TestPlanGolden(t *testing.T) {
 			},
 			Require: []Requirement{{"memory", "cgroup"}, {"pids", "cgroup"}, {"cputime", "rlimit"}, {"cputime", "cgroup"}},
 		}},
+		{"host view", viewedHost(home), Spec{FS: FS{
+			View: ViewHost, Workspace: "/home/u/proj", AllowWrite: []string{"."}, Hidden: []string{"/data/token"},
+		}}},
 		{"half delegated", Host{UID: 1234, Cgroup: cgroup.Place{Dir: "/c", Controllers: []string{"memory", "pids"}}, MemoryBytes: int64(3*GiB) + 1}, Spec{
 			Limits: Limits{CPUs: 2}, Degrade: []Protection{ProtectCPUs},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile(c.spec, machineOf(c.host, home))
+			h := c.host
+			if h.Lookup == nil {
+				h = machineOf(h, home)
+			}
+			p, err := Compile(c.spec, h)
 			if err != nil {
 				t.Fatal(err)
 			}
 			testenv.Golden(t, filepath.Join("testdata", "plan", c.name+".txt"), p.String(), *update)
 		})
 	}
+}
+
+// viewedHost is a user's machine with a home directory and two file systems. It adds to
+// files.
+func viewedHost(files map[string]string) Host {
+	for _, p := range []string{"/", "/home", "/home/u", "/home/u/.ssh", "/home/u/.config", "/var", "/opt"} {
+		files[p] = p
+	}
+	h := machineOf(Host{UID: 501, GID: 502, Home: "/home/u", Path: "/home/u/bin:/tmp/bin:bin:/usr/bin"}, files)
+	h.ReadDir = func(dir string) (names []string, err error) {
+		for p := range files {
+			if p != "/" && filepath.Dir(p) == dir {
+				names = append(names, filepath.Base(p))
+			}
+		}
+		slices.Sort(names)
+		return names, nil
+	}
+	h.Mounts = func() ([]rootfs.HostMount, error) {
+		return []rootfs.HostMount{{Path: "/", Root: "/", Type: "ext4", Dev: "8:1"}, {Path: "/opt", Root: "/", Type: "fuse.sshfs", Dev: "0:9"}}, nil
+	}
+	return h
 }
 
 func TestCompileDoesNotShareTheSpec(t *testing.T) {

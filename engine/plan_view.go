@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"path"
 	"path/filepath"
@@ -67,6 +66,9 @@ func (pl *planner) hostView(o rootfs.Options) (rootfs.Table, error) {
 	for _, home := range pl.homes() {
 		v.Hidden = append(v.Hidden, secretPaths(pl.host.OS, home)...)
 	}
+	if pl.host.HeldDir != "" {
+		v.Hidden = append(v.Hidden, pl.host.HeldDir) // what guests have made in other workspaces
+	}
 	v.Hidden = append(v.Hidden, pl.spec.FS.Hidden...)
 	for _, m := range pl.spec.FS.Mounts {
 		v.Bound = append(v.Bound, path.Clean(m.Target))
@@ -79,10 +81,13 @@ func (pl *planner) hostView(o rootfs.Options) (rootfs.Table, error) {
 		return nil, err
 	}
 	table, hidden, unseen, err := v.Tree(base, o)
-	if err != nil {
-		if errors.Is(err, errors.ErrUnsupported) {
-			err = &UnsupportedError{Feature: "this view of the host", Err: err, Field: "fs.view"}
-		}
+	var hide *rootfs.HideError
+	switch {
+	case errors.As(err, &hide):
+		return nil, invalidField("fs.hidden", hide.Path, "nothing in %s can be hidden", hide.In)
+	case errors.Is(err, rootfs.ErrTooManyMounts):
+		return nil, &UnsupportedError{Feature: "the view of this host", Err: err, Field: "fs.view"}
+	case err != nil:
 		return nil, err
 	}
 	pl.plan.hidden = hidden
@@ -185,20 +190,6 @@ func (pl *planner) homes() (homes []string) {
 		}
 	}
 	return homes
-}
-
-// viewPath is PATH in the host's view: this process's, as far as it can be seen, and the
-// system's.
-func (pl *planner) viewPath(system string) string {
-	var dirs []string
-	for _, dir := range append(filepath.SplitList(pl.host.Path), filepath.SplitList(system)...) {
-		private := rootfs.Within("/tmp", dir) || rootfs.Within("/run", dir)
-		closed := pl.home == "" && pl.host.OS == "linux" && rootfs.Within(cmp.Or(pl.host.Home, "/tmp"), dir)
-		if filepath.IsAbs(dir) && !private && !closed && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return strings.Join(dirs, ":")
 }
 
 // linksInView reports whether a node is the workspace under a name that is a link in the

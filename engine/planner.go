@@ -130,7 +130,7 @@ func (pl *planner) decideEnv() {
 	}
 	home, path := cmp.Or(pl.home, "/tmp"), DefaultPath(pl.host.OS)
 	if pl.spec.FS.View == ViewHost {
-		path = pl.viewPath(path)
+		path = viewPath(pl.host, pl.home, path)
 	}
 	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
 }

@@ -77,14 +77,27 @@ type HostView struct {
 // maxView is the number of nodes of a view: each takes a descriptor while it is mounted.
 const maxView = 512
 
+// ErrTooManyMounts is matched by an error of HostView.Tree.
+var ErrTooManyMounts = errors.New("too many mounts in directories that can be read")
+
+// HideError says that a path cannot be hidden: what holds it is mounted as a whole.
+type HideError struct {
+	Path string // to be hidden
+	In   string // what holds it
+}
+
+func (e *HideError) Error() string {
+	return fmt.Sprintf("hide %s: nothing in %s can be hidden", e.Path, e.In)
+}
+
 // Tree adds the view to a tree from Host, with the limits of o for what is written. It
 // also returns what is hidden by its real paths, and the mounts of the host that are not
-// seen because of their type.
+// seen because of their type. Its error is a HideError, ErrTooManyMounts, or of List.
 func (v HostView) Tree(t Table, o Options) (_ Table, hidden []string, unseen []HostMount, err error) {
 	b := &viewBuilder{HostView: v, o: o}
 	b.hide()
 	// Whatever the view has there comes instead.
-	b.t = slices.DeleteFunc(t, func(n Node) bool { return Within("/var", n.Path) })
+	b.t = slices.DeleteFunc(slices.Clone(t), func(n Node) bool { return Within("/var", n.Path) })
 	names, err := v.List("/")
 	if err != nil {
 		return nil, nil, nil, err
@@ -101,7 +114,7 @@ func (v HostView) Tree(t Table, o Options) (_ Table, hidden []string, unseen []H
 		return nil, nil, nil, err
 	}
 	if len(b.t) > maxView {
-		return nil, nil, nil, fmt.Errorf("%d mounts of the host are too many: %w", len(v.Mounts), errors.ErrUnsupported)
+		return nil, nil, nil, fmt.Errorf("%w: the host has %d", ErrTooManyMounts, len(v.Mounts))
 	}
 	return b.t, b.hidden, b.unseen, nil
 }
@@ -325,7 +338,7 @@ func (b *viewBuilder) apply() error {
 		}
 		holder := b.t.Holder(h)
 		if holder.Kind == Bind && b.exists(h) {
-			return fmt.Errorf("hide %s: nothing in %s can be hidden: %w", h, holder.Path, errors.ErrUnsupported)
+			return &HideError{Path: h, In: holder.Path}
 		}
 		if slices.ContainsFunc(b.Bound, func(p string) bool { return Within(h, p) }) {
 			if src, err := b.Look(h); err == nil && src.Dir && holder.Kind == View {

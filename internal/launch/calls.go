@@ -42,6 +42,7 @@ var calls = [...]signature{
 	unix.SYS_LANDLOCK_CREATE_RULESET: {"landlock_create_ruleset", "pii"},
 	unix.SYS_LANDLOCK_RESTRICT_SELF:  {"landlock_restrict_self", "dx"},
 	unix.SYS_MKDIRAT:                 {"mkdirat", "dso"},
+	unix.SYS_MKNODAT:                 {"mknodat", "dsxd"},
 	unix.SYS_MOUNT:                   {"mount", "sssxs"},
 	unix.SYS_MOUNT_SETATTR:           {"mount_setattr", "dsxpi"},
 	unix.SYS_MOVE_MOUNT:              {"move_mount", "dsdsx"},

@@ -82,11 +82,26 @@ func TestProgramsGolden(t *testing.T) {
 		"memory":   memory,
 		"enter":    setup.Enter(goldenCommand()).Program,
 		"upper":    setup.Direct(withUpper(c)).Program,
+		"view":     setup.Direct(withViews(c)).Program,
 		"landlock": setup.LandlockOnly{ReaperFD: 15, ControlFD: 16, StatusFD: 17}.Enter(alone).Program,
 		"janitor":  janitor.Program,
 	} {
 		testenv.Golden(t, filepath.Join("testdata", name+".txt"), p.String(), *update)
 	}
+}
+
+// withViews has a directory of the host that hides nothing, and a writable one that does.
+func withViews(c setup.Config) setup.Config {
+	home := hostFile("/home/u", true)
+	home.Mode = 0o710
+	c.Table = rootfs.Table{
+		{Path: "/", Kind: rootfs.Static, Mode: 0o755},
+		{Path: "/opt", Kind: rootfs.View, Source: hostFile("/opt", true), ReadOnly: true},
+		{Path: "/home", Kind: rootfs.Dir, Mode: 0o755},
+		{Path: "/home/u", Kind: rootfs.View, Source: home, Mode: 0o710, Size: 1 << 20, Inodes: 100,
+			Hidden: []string{".config/gh", ".config/op", ".ssh"}},
+	}
+	return c
 }
 
 // withUpper has a root from the host and on it one overlay in memory, whose upper

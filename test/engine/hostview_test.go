@@ -326,7 +326,7 @@ func TestHostViewRefuses(t *testing.T) {
 		"a secret in the workspace": {engine.FS{View: engine.ViewHost, Workspace: home}, engine.ErrInvalid, "it contains " + home + "/.netrc"},
 		"hidden in the workspace": {engine.FS{View: engine.ViewHost, Workspace: home + "/proj", Hidden: []string{home + "/proj/.env"}},
 			engine.ErrInvalid, "it contains " + home + "/proj/.env"},
-		"hidden in /usr": {engine.FS{View: engine.ViewHost, Hidden: []string{"/usr/bin/env"}}, engine.ErrUnsupported, "nothing in /usr can be hidden"},
+		"hidden in /usr": {engine.FS{View: engine.ViewHost, Hidden: []string{"/usr/bin/env"}}, engine.ErrInvalid, "nothing in /usr can be hidden"},
 		"no such view":   {engine.FS{View: "all"}, engine.ErrInvalid, "neither system nor host"},
 		"a root":         {engine.FS{View: engine.ViewHost, Root: dir}, engine.ErrInvalid, "root directory"},
 	} {
