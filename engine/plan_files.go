@@ -182,19 +182,6 @@ func ofSystem(dir string) bool {
 	return rootfs.Depth(dir) < 2 || slices.ContainsFunc(system, func(s string) bool { return rootfs.Within(s, dir) })
 }
 
-// rootsOwn reports whether only root may write to a directory. Guests are never root of
-// the host, so root's files must be shown to them as their own.
-func (pl *planner) rootsOwn(src rootfs.Source) bool {
-	return pl.host.Become && pl.hasNamespaces() && src.UID == 0 && src.Mode&0o002 == 0
-}
-
-func (pl *planner) tryIDMap(path string) error {
-	if pl.host.TryIDMap == nil {
-		return nil
-	}
-	return pl.host.TryIDMap(path)
-}
-
 // protect protects the workspace.
 func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	pl.plan.workspace = pl.workspace

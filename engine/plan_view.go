@@ -55,9 +55,9 @@ func (pl *planner) hostView(o rootfs.Options) (rootfs.Table, error) {
 		v.Mounts = mounts
 	}
 	if pl.host.Become {
-		v.Lists = pl.guestLists
+		v.May = pl.guestMay
 	}
-	v.Home = pl.findHome()
+	v.Home, v.Mapped = pl.findHome()
 	pl.home = v.Home
 	if pl.home != "" {
 		pl.home = filepath.Clean(pl.host.Home) // as this user calls it
@@ -132,34 +132,46 @@ func (pl *planner) listDir(dir string) ([]string, error) {
 	return pl.host.ReadDir(dir)
 }
 
-// guestLists reports whether guests of root may list a directory and look at its files.
-func (pl *planner) guestLists(src rootfs.Source) bool {
+// guestMay reports whether guests of root have permissions for a directory.
+func (pl *planner) guestMay(dir rootfs.Source, permissions uint32) bool {
 	id := pl.config.IDs
 	switch {
-	case src.UID == id.HostUID:
-		return src.Mode&0o500 == 0o500
-	case src.GID == id.HostGID:
-		return src.Mode&0o050 == 0o050
+	case dir.UID == id.HostUID:
+		permissions <<= 6
+	case dir.GID == id.HostGID:
+		permissions <<= 3
 	}
-	return src.Mode&0o005 == 0o005
+	return dir.Mode&permissions == permissions
 }
 
-// findHome is the real path of the home directory, if it is the guest's own.
-func (pl *planner) findHome() string {
+// findHome is the real path of the home directory, if it is the guest's own, or root's
+// that can be shown as its own (mapped).
+func (pl *planner) findHome() (home string, mapped bool) {
 	if pl.host.Home == "" || !filepath.IsAbs(pl.host.Home) {
-		return ""
+		return "", false
 	}
 	src, err := pl.lookup(filepath.Clean(pl.host.Home))
 	ofOthers := slices.ContainsFunc(append([]string{"/tmp", "/run", "/var/tmp", "/dev", "/proc", "/sys"}, systemDirs...),
 		func(dir string) bool { return rootfs.Within(dir, src.Path) })
-	switch {
-	case err != nil || !src.Dir || src.Path == "/" || ofOthers:
-		return ""
-	case src.UID != pl.config.IDs.HostUID:
-		pl.note("HOME is /tmp: %s belongs to another user than who the sandbox is on the host", src.Path)
-		return ""
+	if err != nil || !src.Dir || src.Path == "/" || ofOthers {
+		return "", false
 	}
-	return src.Path
+	if src.UID == pl.config.IDs.HostUID {
+		return src.Path, false
+	}
+	switch {
+	case !pl.rootsOwn(src):
+		err = errors.New("its owner is neither the sandbox's user nor root")
+	case !box.KernelAtLeast(pl.host.Kernel, "5.19"):
+		err = errors.New("overlays of idmapped mounts need Linux 5.19")
+	default:
+		err = pl.tryIDMap(src.Path)
+	}
+	if err != nil {
+		pl.note("HOME is /tmp: the files of %s cannot be shown as the guest's (%v)", src.Path, err)
+		return "", false
+	}
+	return src.Path, true
 }
 
 // homes are the home directories with secrets that guests could read: that of this

@@ -105,8 +105,9 @@ const (
 	// FS.Hidden, for programs that somebody has installed in the home directory. PATH is
 	// that of this process. On Linux HOME is the home directory: it can be written to, in
 	// memory, within Limits.Tmp. /etc, /dev, /proc, /run and /tmp are as in ViewSystem, and
-	// sockets of the host's programs cannot be connected to. It is refused if there are
-	// no namespaces. On macOS HOME is private.
+	// sockets of the host's programs cannot be connected to. For an engine of root's, what
+	// is root's in HOME is shown as the guest's, from Linux 5.19 on. It is refused if there
+	// are no namespaces. On macOS HOME is private.
 	//
 	// What is secret and in none of these lists can be read.
 	ViewHost ViewMode = "host"

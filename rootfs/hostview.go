@@ -6,44 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// HostMount is a mount of the host.
-type HostMount struct {
-	Path string // where it is
-	Root string // the directory of its file system that is seen there
-	Type string // of the file system: "ext4"
-	Dev  string // of the file system, the same for all its mounts: "8:1"
-}
-
-// ParseMounts reads the text of /proc/self/mountinfo. It skips lines that it does not
-// understand.
-func ParseMounts(text string) (mounts []HostMount) {
-	for line := range strings.Lines(text) {
-		before, after, ok := strings.Cut(line, " - ")
-		f, kind := strings.Fields(before), strings.Fields(after)
-		if !ok || len(f) < 5 || len(kind) == 0 {
-			continue
-		}
-		mounts = append(mounts, HostMount{Path: unescape(f[4]), Root: unescape(f[3]), Type: kind[0], Dev: f[2]})
-	}
-	return mounts
-}
-
-// unescape replaces \040 and its like by what they stand for.
-func unescape(s string) string {
-	for i := 0; i+4 <= len(s); i++ {
-		if s[i] != '\\' {
-			continue
-		}
-		if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-			s = s[:i] + string([]byte{byte(c)}) + s[i+4:]
-		}
-	}
-	return s
-}
 
 // A HostView is the host's file system, read-only, on top of the tree that [Host]
 // returns. /etc, /proc, /sys, /dev, /tmp and /run stay as they are there.
@@ -69,9 +33,11 @@ type HostView struct {
 	Later bool
 	// Bound are paths that the caller will mount something at: these are not hidden.
 	Bound []string
-	// Lists reports whether the sandbox's user may list a directory, if List may; nil:
-	// what List can list.
-	Lists func(Source) bool
+	// Mapped has root's files in Home be the guest's.
+	Mapped bool
+	// May reports whether the sandbox's user has all of these permissions (04 to list, 01
+	// to enter) for a directory; nil: what List can list.
+	May func(dir Source, permissions uint32) bool
 }
 
 // maxView is the number of nodes of a view: each takes a descriptor while it is mounted.
@@ -109,6 +75,7 @@ func (v HostView) Tree(t Table, o Options) (_ Table, hidden []string, unseen []H
 		}
 	}
 	b.addHome()
+	b.openBound()
 	b.t.Sort()
 	if err := b.apply(); err != nil {
 		return nil, nil, nil, err
@@ -271,9 +238,33 @@ func (b *viewBuilder) add(at string) {
 	}
 }
 
+func (b *viewBuilder) inHome(at string) bool { return b.Home != "" && Within(b.Home, at) }
+
+// closed reports whether the sandbox's user lacks permissions for a directory.
+func (b *viewBuilder) closed(dir Source, permissions uint32) bool {
+	return b.May != nil && !b.May(dir, permissions) && !(b.Mapped && b.inHome(dir.Path))
+}
+
+// openBound has what will be mounted in a directory that the sandbox's user may not enter
+// be all that is seen there.
+func (b *viewBuilder) openBound() {
+	for _, bound := range b.Bound {
+		at := bound
+		for dir := path.Dir(bound); dir != "/"; dir = path.Dir(dir) {
+			if src, err := b.Look(dir); err == nil && src.Path == dir && b.closed(src, 01) {
+				at = dir
+			}
+		}
+		if holder := b.t.Holder(at); at != bound && !b.t.Has(at) && holder.Kind == View {
+			b.t = b.t.Add(Node{Path: at, Kind: Static, Mode: 0o755})
+		}
+	}
+}
+
 func (b *viewBuilder) layer(at string, src Source) Node {
-	n := Node{Path: at, Kind: View, Source: src, ReadOnly: b.Home == "" || !Within(b.Home, at)}
+	n := Node{Path: at, Kind: View, Source: src, ReadOnly: !b.inHome(at)}
 	if !n.ReadOnly {
+		n.Mapped = b.Mapped && src.UID == 0
 		n.Mode, n.Size, n.Inodes = src.Mode&0o777|0o700, b.o.TmpBytes, b.o.TmpInodes
 	}
 	return n
@@ -288,7 +279,7 @@ func (b *viewBuilder) open(at string, src Source, inner []HostMount) {
 	} else {
 		b.t = b.t.Add(Node{Path: at, Kind: Dir, Mode: 0o755})
 	}
-	if b.Lists != nil && !b.Lists(src) {
+	if b.closed(src, 05) {
 		return // nor what is in it: this user may not pass
 	}
 	names, err := b.List(at)
@@ -368,18 +359,4 @@ func outermost(list []string) (kept []string) {
 		}
 	}
 	return kept
-}
-
-// layered are the types of file systems that are seen through an overlay.
-var layered = []string{
-	"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "reiserfs", "nilfs2", "ubifs", "ocfs2",
-	"gfs2", "tmpfs", "ramfs", "rootfs", "overlay", "nfs", "nfs4", "9p", "virtiofs", "ceph", "ecryptfs", "lustre", "gpfs",
-	"fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs", "fuse.cryfs",
-}
-
-// plain are types that an overlay refuses, since they ignore the case of names, or that
-// cannot be written to. No program listens on a socket in one, so they are mounted.
-var plain = []string{
-	"squashfs", "erofs", "iso9660", "udf", "cramfs", "romfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk",
-	"hfs", "hfsplus", "apfs",
 }

@@ -72,7 +72,7 @@ type Node struct {
 	Upper    Source   // Overlay: the directory that holds what is written; without a Path it is a tmpfs
 	ReadOnly bool     // Bind, View
 	Hidden   []string // View: paths in it that do not exist inside, relative
-	Mapped   bool     // Bind, Overlay: root's files are the guest's inside, and what it makes is root's (idmapped mount)
+	Mapped   bool     // Bind, Overlay, View: root's files are the guest's, and the reverse (idmapped mount)
 	NoExec   bool     // Tmpfs
 	Data     string   // File: its content; Symlink: its target
 	Mode     uint32   // Dir, File, Tmpfs, Static, writable View, Overlay except as the root: permission bits
@@ -228,6 +228,9 @@ func (n Node) String() string {
 		s += fmt.Sprintf(" from %s (ro", n.Source.Path)
 		if !n.ReadOnly {
 			s = strings.TrimSuffix(s, "ro") + "changes are lost: " + n.limits()
+		}
+		if n.Mapped {
+			s += ", root's files are the guest's"
 		}
 		s += fmt.Sprintf(", %d hidden)", len(n.Hidden))
 	case Device:

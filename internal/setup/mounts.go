@@ -170,7 +170,7 @@ func (t *tree) node(n rootfs.Node) {
 		t.attach(n, at, "", unix.MOVE_MOUNT_T_EMPTY_PATH)
 		t.close(at)
 	case rootfs.Static:
-		t.mount(n, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, mode+",size=1m,nr_inodes=256")
+		t.static(n, mode+",size=1m,nr_inodes=256")
 	case rootfs.Tmpfs:
 		flags := unix.MS_NOSUID | unix.MS_NODEV
 		if n.NoExec {

@@ -21,7 +21,7 @@ const stage = "/.stage"
 func (t *tree) openStage() {
 	mkdir(t.p, stage, 0o700)
 	mountFS(t.p, mountStep+"tmpfs", stage, "tmpfs", stage, unix.MS_NOSUID|unix.MS_NODEV, "mode=700")
-	for _, dir := range []string{"/none", "/lower", "/write"} {
+	for _, dir := range []string{"/none", "/lower", "/write", "/static"} {
 		mkdir(t.p, stage+dir, 0o755)
 	}
 }
@@ -88,4 +88,20 @@ func (t *tree) whiteouts(n rootfs.Node) string {
 			launch.Int(unix.S_IFCHR), launch.Int(0))
 	}
 	return layer
+}
+
+// static mounts a tmpfs. In a view it covers a directory that this process may not
+// enter, so it is moved there.
+func (t *tree) static(n rootfs.Node, data string) {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV
+	if t.table.Holder(n.Path).Kind != rootfs.View {
+		t.mount(n, "tmpfs", flags, data)
+		return
+	}
+	const made = stage + "/static"
+	mountFS(t.p, mountStep+"tmpfs", n.Path, "tmpfs", made, flags, data)
+	at := t.openMountPoint(n)
+	t.p.Do("mount", n.Path, unix.SYS_MOVE_MOUNT, launch.Int(cwd), t.p.Str(made), at, t.p.Str(""),
+		launch.Int(unix.MOVE_MOUNT_T_EMPTY_PATH))
+	t.close(at)
 }

@@ -336,26 +336,55 @@ func TestHostViewRefuses(t *testing.T) {
 	}
 }
 
-// Guests of root see what their user may see, not what root may.
+// Guests of root see what their user may see, not what root may; but for root's home, which is the caller's own.
 func TestHostViewOfRoot(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	dir := viewDir(t)
-	home, closed := filepath.Join(dir, "home"), filepath.Join(dir, "closed")
+	home, closed := filepath.Join(dir, "root"), filepath.Join(dir, "closed")
 	for _, name := range []string{"root/.bashrc", "root/bin/tool", "root/.ssh/id", "closed/mount/file"} {
-		put(t, filepath.Join(dir, name), "of root", 0o600)
+		put(t, filepath.Join(dir, name), name+" of root\n", 0o600)
 	}
-	err := errors.Join(os.Chmod(filepath.Join(dir, "root"), 0o700), os.Chmod(closed, 0o700))
-	if err != nil {
+	if err := errors.Join(os.Mkdir(home+"/proj", 0o755), os.Chmod(home, 0o700), os.Chmod(closed, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(home, ".ssh/id"), "SECRET", 0o644)
-	give(t, home)
 	mount := rootfs.HostMount{Path: closed + "/mount", Root: "/", Type: "ext4", Dev: "1:1"}
-	// A closed home directory is not HOME, and a mount in a closed directory is as closed.
-	eng := openView(t, filepath.Join(dir, "root"), mount)
-	sandbox := testbox.Start(t, eng, hostView(""))
-	got := says(t, sandbox, "echo $HOME $PATH; ls "+dir+"/root; cat "+dir+"/root/.bashrc; ls -R "+closed+"; cat "+closed+"/mount/file")
-	if strings.Contains(got, "of root") || strings.Contains(got, "file\n") || !strings.HasPrefix(got, "/tmp /usr/bin:/bin") {
-		t.Errorf("%s", got)
-	}
+	script := "echo $HOME $PATH; cat " + home + "/.bashrc " + home + "/.ssh/id " + closed + "/mount/file; ls -R " + closed +
+		"; cd " + home + "; echo mine >new; echo changed >.bashrc; cat new .bashrc; echo made >proj/made; echo $?"
+
+	t.Run("shown", func(t *testing.T) {
+		testenv.Need(t, testenv.Try("idmap", func() error {
+			h, err := engine.ProbeHost()
+			if err == nil {
+				err = h.TryIDMap(home)
+			}
+			return err
+		}))
+		got := says(t, testbox.Start(t, openView(t, home, mount), hostView(home+"/proj")), script)
+		if !strings.HasPrefix(got, home+" "+home+"/bin:/usr/bin:/bin:") || !strings.Contains(got, "root/.bashrc of root") ||
+			!strings.HasSuffix(got, "mine\nchanged\n0") || strings.Contains(got, "id of root") || strings.Contains(got, "file of root") {
+			t.Errorf("%s", got)
+		}
+		text, err := os.ReadFile(home + "/.bashrc")
+		if _, gone := os.Stat(home + "/new"); err != nil || string(text) != "root/.bashrc of root\n" || gone == nil {
+			t.Errorf("the host's file is %q, %v; its new one: %v", text, err, gone)
+		}
+		if uid := testbox.Owner(t, home+"/proj/made"); uid != 0 {
+			t.Errorf("what the guest made belongs to %d", uid)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		eng := testbox.OpenOn(t, func(h *engine.Host) {
+			h.Home = home
+			h.TryIDMap = func(string) error { return unix.EINVAL }
+		})
+		err := errors.Join(os.RemoveAll(home+"/proj/made"), os.Chown(home+"/proj", 65534, 65534))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The workspace is there all the same.
+		got := says(t, testbox.Start(t, eng, hostView(home+"/proj")), script)
+		if !strings.HasPrefix(got, "/tmp ") || strings.Contains(got, "of root") || !strings.HasSuffix(got, "\n0") {
+			t.Errorf("%s", got)
+		}
+	})
 }
