@@ -113,7 +113,9 @@ func (pl *planner) hiddenInWorkspace() {
 	if pl.workspace == nil {
 		return
 	}
-	for _, h := range pl.plan.hidden {
+	// What is asked for by name need not exist, nor be hidden if it does not.
+	for _, h := range append(slices.Clone(pl.spec.FS.Hidden), pl.plan.hidden...) {
+		h = filepath.Clean(h)
 		if h == pl.workspace.Path || !rootfs.Within(pl.workspace.Path, h) {
 			continue
 		}

@@ -94,7 +94,7 @@ func settle() {
 	}
 	must(os.MkdirAll(userRuntime, 0o700))
 	must(os.Chown(userRuntime, userID, userID))
-	must(os.Mkdir(userHome, 0o700))
+	must(os.MkdirAll(userHome, 0o700))
 	must(os.Chown(userHome, userID, userID))
 	must(unix.Sethostname([]byte("vm")))
 	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1024, Max: 524288}))
@@ -125,7 +125,7 @@ func openChannel() *os.File {
 const (
 	source      = "/run/src" // where the module is
 	userID      = 1000
-	userHome    = "/tmp/home"
+	userHome    = "/home/user"
 	userRuntime = "/run/user/1000"
 )
 

@@ -174,7 +174,7 @@ func TestHostViewHidesSecrets(t *testing.T) {
 			var read strings.Builder
 			for _, p := range append(secrets, home+"/.netrc", dir+"/keys/netrc", dir+"/extra/token", home+"/mail",
 				dir+"/config/gh/in", dir+"/config/../.ssh/in", "/proc/self/root"+home+"/.ssh/in", "/proc/self/cwd/../.ssh/in") {
-				read.WriteString("cat '" + p + "'; ls '" + p + "' >/dev/null && echo THERE '" + p + "'\n")
+				read.WriteString("x=; { read -r x; } <'" + p + "'; echo \"$x\"; [ -e '" + p + "' ] && echo THERE '" + p + "'\n")
 			}
 			if name == "mounted twice" {
 				read.WriteString("cat " + dir + "/again/.ssh/in\n")
