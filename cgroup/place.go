@@ -24,6 +24,7 @@ type Place struct {
 	// above it; 0 means unlimited. It does not cover the part of the hierarchy that a
 	// cgroup namespace hides.
 	Memory int64
+	V1     bool // the host's controllers are mounted as cgroup v1
 }
 
 // Has reports whether there is a place and it offers all the controllers.
@@ -159,6 +160,7 @@ func (v view) own() (mount, dir string, none Place) {
 	switch {
 	case v1 && (mount == "" || !strings.Contains(v.read(mount+"/cgroup.controllers"), "memory")):
 		return "", "", Place{
+			V1:     true,
 			Reason: "the controllers are mounted as cgroup v1",
 			Remedy: "boot with systemd.unified_cgroup_hierarchy=1",
 		}

@@ -60,6 +60,7 @@ func (pl *planner) root() (rootfs.Table, error) {
 	}
 	if pl.hasNamespaces() { // otherwise files are seen where they are
 		o.Read = pl.host.ReadFile
+		o.Limits = pl.shownLimits()
 	}
 	if pl.spec.FS.Hidden != nil && pl.spec.FS.View != ViewHost && pl.host.OS != "darwin" {
 		pl.fail(&UnsupportedError{Feature: "hiding paths outside the view of the host", Field: "fs.hidden",

@@ -135,6 +135,21 @@ func (pl *planner) decideEnv() {
 	pl.plan.Env = mergeEnv([]string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=" + lang}, pl.spec.Env)
 }
 
+// shownLimits are what programs inside can find out about their limits.
+func (pl *planner) shownLimits() *rootfs.Limits {
+	l := &rootfs.Limits{V1: pl.host.Cgroup.V1}
+	if n := pl.limits.Pids; n < UnlimitedCount {
+		l.Pids = int64(n)
+	}
+	if n := pl.limits.Memory; n < UnlimitedBytes {
+		l.Memory = int64(n)
+	}
+	if pl.host.Cgroup.Has("cpu") {
+		l.CPUs = pl.limits.CPUs
+	}
+	return l
+}
+
 // mergeEnv adds to env; a later value replaces an earlier one of that name.
 func mergeEnv(env, more []string) []string {
 	out := slices.Clone(env)

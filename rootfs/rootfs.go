@@ -29,6 +29,7 @@ type Options struct {
 	TmpBytes  int64    // size of each writable tmpfs and overlay; 0 is no limit
 	TmpInodes int64    // number of files in each; 0 is no limit
 	Git       string   // added to /etc/gitconfig
+	Limits    *Limits  // shown in /sys/fs/cgroup; nil shows nothing
 	// List lists the names in a directory of the host. nil lists nothing: then /etc
 	// has only what is the same on all hosts.
 	List func(dir string) ([]string, error)
@@ -172,6 +173,7 @@ func (o Options) common(t Table, look Lookup) (Table, error) {
 	t = t.Add(Node{Path: "/dev/pts", Kind: Devpts})
 	t = t.Add(o.tmpfs("/dev/shm", 0o1777, true))
 	t = t.Add(o.tmpfs("/tmp", 0o1777, false))
+	t = o.addLimits(t, look)
 	if root := t[0]; root.Kind == Bind {
 		if _, err := look(path.Join(root.Source.Path, Workspace)); errors.Is(err, fs.ErrNotExist) {
 			return t, nil

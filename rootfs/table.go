@@ -78,6 +78,8 @@ type Node struct {
 	Mode     uint32   // Dir, File, Tmpfs, Static, writable View, Overlay except as the root: permission bits
 	Size     int64    // Tmpfs, Overlay, writable View: bytes; 0 is no limit, as in the kernel
 	Inodes   int64    // Tmpfs, Overlay, writable View: number of files; 0 is no limit
+	Above    string   // Dir: the type of a file system that is mounted below it, where that can be
+	Cgroups  string   // Proc: the path inside of what takes the place of its file cgroups; "": nothing
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
 	Locked   []string // Proc: read-only
 }
@@ -202,6 +204,7 @@ func (t Table) Key() string {
 		fmt.Fprintf(&b, "%d %q %t %t %t ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec)
 		fmt.Fprintf(&b, "%d:%s %o ", len(n.Data), n.Data, n.Mode)
 		fmt.Fprintf(&b, "%d %d %q %q %q", n.Size, n.Inodes, n.Masked, n.Locked, n.Hidden)
+		fmt.Fprintf(&b, " %q %q", n.Above, n.Cgroups)
 		for _, s := range []Source{n.Source, n.Upper} {
 			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)
 		}

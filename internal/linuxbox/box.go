@@ -35,6 +35,7 @@ type nsBox struct {
 	watch        *holdback.Watch // nil: nothing is watched for
 	group        *group          // nil: it has no cgroup
 	sampled      sampled         // without a cgroup
+	first        firstCommand
 	activity     box.Activity
 
 	ending sync.Once

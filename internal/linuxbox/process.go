@@ -10,6 +10,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -164,6 +166,10 @@ func (p *nsProcess) start(c setup.Command) error {
 	c.Tagged = b.config.KillAlone
 	if b.group != nil {
 		c.CgroupFD = int(b.group.Dir().Fd())
+		if begun := b.first.begin(); begun != nil {
+			c.ShowCgroup = b.config.Table.AboveCgroup()
+			defer func() { begun(p.pid > 0) }()
+		}
 	}
 	err := b.hold(func(initFD int) error {
 		c.InitFD = initFD
@@ -191,6 +197,29 @@ func (p *nsProcess) start(c setup.Command) error {
 		return errors.Join(perr, unix.Kill(p.pid, unix.SIGKILL), launch.Reap(p.pid))
 	}
 	return nil // what went wrong in the command's own program Started reports
+}
+
+// firstCommand is the start of a sandbox's first command. All others wait for it, and no
+// longer: a guest can hold starts up, but before it there is none.
+type firstCommand struct {
+	mu   sync.Mutex
+	over atomic.Bool
+}
+
+// begin returns nil unless the caller is to start the first command. It then calls begun.
+func (f *firstCommand) begin() (begun func(started bool)) {
+	if f.over.Load() {
+		return nil
+	}
+	f.mu.Lock()
+	if f.over.Load() {
+		f.mu.Unlock()
+		return nil
+	}
+	return func(started bool) {
+		f.over.Store(started)
+		f.mu.Unlock()
+	}
 }
 
 // restoreMemoryLimit restores memory.max in the background once the command has

@@ -40,6 +40,11 @@ type Command struct {
 
 	// CgroupFD is the directory of the cgroup to start in; 0 is the host's own.
 	CgroupFD int
+	// ShowCgroup is the path inside of a directory that is above a cgroup2 (rootfs.Node.Above).
+	// Another one is mounted there, whose root is the command's cgroup: Go's runtime believes
+	// no other. "": none is. The command must be the first of its sandbox: for a moment any
+	// could look into it.
+	ShowCgroup string
 
 	// Tagged gives the command a UTS namespace as its command tag. All its
 	// descendants are in it and none can leave, so its process tree can be told
@@ -76,6 +81,9 @@ func Enter(c Command) *Entry {
 		// Otherwise /proc/self/cgroup would tell the guest where its cgroup is, and
 		// whose.
 		outer.Do("hide cgroup", "", unix.SYS_UNSHARE, launch.Int(unix.CLONE_NEWCGROUP))
+	}
+	if c.ShowCgroup != "" {
+		mountBelow(outer, "cgroup2", c.ShowCgroup)
 	}
 	outer.Phase(launch.Confine)
 	// Here and not in the command: a command that a guest has stopped then holds no

@@ -141,11 +141,28 @@ func (t *tree) setQuotas(proc string) {
 	}
 }
 
+// mountBelow mounts a file system, if that can be, where only mountinfo shows it: below the
+// directory that is there, which is read-only.
+func mountBelow(p *launch.Program, fstype, at string) {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
+	dir := p.Do("open", at, unix.SYS_OPEN_TREE, launch.Int(cwd), p.Str(at),
+		launch.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)).Slot().Arg()
+	mountFS(p, mountStep+fstype, at, fstype, at, flags, "").Try()
+	p.Do("mount", at, unix.SYS_MOVE_MOUNT, dir, p.Str(""), launch.Int(cwd), p.Str(at),
+		launch.Int(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	p.Do("close", at, unix.SYS_CLOSE, dir)
+}
+
 // seal makes each Static node read-only: it was writable only to be filled.
 func (t *tree) seal() {
 	for _, n := range t.table {
 		if n.Kind == rootfs.Static {
 			t.setattr(n, launch.Int(cwd), n.Path, 0, unix.MOUNT_ATTR_RDONLY)
+		}
+	}
+	for _, n := range t.table {
+		if n.Above != "" {
+			mountBelow(t.p, n.Above, n.Path)
 		}
 	}
 }
@@ -223,6 +240,11 @@ func (t *tree) mask(n rootfs.Node) {
 		} else {
 			bindMount(p, "mask", "/dev/null", file, 0)
 		}
+	}
+	if n.Cgroups != "" {
+		file := path.Join(n.Path, "cgroups")
+		bindMount(p, "replace", n.Cgroups, file, 0)
+		t.setattr(rootfs.Node{Path: file}, launch.Int(cwd), file, 0, unix.MOUNT_ATTR_RDONLY)
 	}
 	for _, name := range n.Locked {
 		file := path.Join(n.Path, name)

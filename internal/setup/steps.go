@@ -82,9 +82,9 @@ func write(p *launch.Program, path string, fd launch.Arg, text string) {
 }
 
 // mountFS mounts a new file system at target. An error message calls it path.
-func mountFS(p *launch.Program, what, path, fstype, target string, flags int, data string) {
+func mountFS(p *launch.Program, what, path, fstype, target string, flags int, data string) launch.Step {
 	name := p.Str(fstype)
-	p.Do(what, path, unix.SYS_MOUNT, name, p.Str(target), name, launch.Int(flags), p.Str(data))
+	return p.Do(what, path, unix.SYS_MOUNT, name, p.Str(target), name, launch.Int(flags), p.Str(data))
 }
 
 // bindMount mounts source on target, both inside; flags are added to MS_BIND.

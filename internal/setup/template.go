@@ -56,7 +56,7 @@ func NewTemplate(c Config) *Template {
 	outer.Clone("start builder", launch.CloneArgs{Flags: unix.CLONE_VFORK}, inner)
 	return &Template{
 		Program: outer,
-		Flags:   unix.CLONE_FILES | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+		Flags:   unix.CLONE_FILES | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP,
 		UserFD:  openNamespace(outer, "user", c.ProcFD),
 		MountFD: openNamespace(outer, "mnt", c.ProcFD),
 		tree:    t,
