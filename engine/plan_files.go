@@ -219,7 +219,6 @@ func (pl *planner) protect() (nodes []rootfs.Node, ok bool) {
 	}
 	pl.plan.notes = append(pl.plan.notes, d.Notes...)
 	if !pl.overlaid() {
-		pl.config.Protected = d.Any
 		for _, dir := range d.Dirs {
 			if len(dir.Placeholders) > 0 {
 				pl.config.Placeholders = append(pl.config.Placeholders, dir)

@@ -44,7 +44,7 @@ func (pl *planner) decidePrivate() {
 	pl.config.Table, pl.config.Hostname = kept, ""
 	// Nothing can be mounted on what is protected; a profile can refuse it.
 	pl.refused = pl.config.Placeholders
-	pl.config.Placeholders, pl.config.Protected = nil, false
+	pl.config.Placeholders = nil
 }
 
 // in is the plan of one sandbox, with its private directory.

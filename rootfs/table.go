@@ -1,10 +1,12 @@
 package rootfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -123,24 +125,6 @@ func (n Node) fresh() bool {
 	return k == Tmpfs || k == Proc || k == Devpts || k == Overlay || k == View && !n.ReadOnly
 }
 
-// Split divides the table into the nodes that sandboxes of one template may share,
-// since they are read-only or the host's, and those that each needs for itself.
-func (t Table) Split() (shared, own Table) {
-	for _, n := range t {
-		if n.fresh() || own.Below(n.Path) {
-			own = append(own, n)
-		} else {
-			shared = append(shared, n)
-		}
-	}
-	return shared, own
-}
-
-// Below reports whether a path lies at or beneath a node of the table.
-func (t Table) Below(p string) bool {
-	return slices.ContainsFunc(t, func(n Node) bool { return Within(n.Path, p) })
-}
-
 // Within reports whether p is dir or lies beneath it.
 func Within(dir, p string) bool {
 	return dir == "/" || p == dir || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
@@ -199,19 +183,46 @@ func Depth(p string) int { return strings.Count(strings.TrimSuffix(p, "/"), "/")
 // Key returns the same string for tables that mount the same, and different ones for
 // all others. Sandboxes whose tables have one key share a template.
 func (t Table) Key() string {
-	var b strings.Builder
+	k := make(key, 0, 128*len(t))
 	for _, n := range t {
-		fmt.Fprintf(&b, "%d %q %t %t %t ", n.Kind, n.Path, n.ReadOnly, n.Mapped, n.NoExec)
-		fmt.Fprintf(&b, "%d:%s %o ", len(n.Data), n.Data, n.Mode)
-		fmt.Fprintf(&b, "%d %d %q %q %q", n.Size, n.Inodes, n.Masked, n.Locked, n.Hidden)
-		fmt.Fprintf(&b, " %q %q", n.Above, n.Cgroups)
+		k.numbers(int64(n.Kind), int64(n.Mode), n.Size, n.Inodes)
+		k.bools(n.ReadOnly, n.Mapped, n.NoExec)
+		k.strings(n.Path, n.Data, n.Above, n.Cgroups)
+		for _, list := range [][]string{n.Masked, n.Locked, n.Hidden} {
+			k.numbers(int64(len(list)))
+			k.strings(list...)
+		}
 		for _, s := range []Source{n.Source, n.Upper} {
-			fmt.Fprintf(&b, " %q %d %d %d %t", s.Path, s.Dev, s.Ino, s.Born, s.Dir)
+			k.strings(s.Path)
+			k.numbers(int64(s.Dev), int64(s.Ino), s.Born)
+			k.bools(s.Dir)
 		}
 		// The owner of a Source decides nothing about the mount.
-		fmt.Fprintf(&b, " %d %d %o\n", n.Upper.UID, n.Upper.GID, n.Upper.Mode)
+		k.numbers(int64(n.Upper.UID), int64(n.Upper.GID), int64(n.Upper.Mode))
 	}
-	return b.String()
+	return string(k)
+}
+
+// key grows by values such that different ones never make the same key.
+type key []byte
+
+func (k *key) numbers(list ...int64) {
+	for _, v := range list {
+		*k = binary.AppendVarint(*k, v)
+	}
+}
+
+func (k *key) bools(list ...bool) {
+	for _, v := range list {
+		*k = strconv.AppendBool(*k, v)
+	}
+}
+
+func (k *key) strings(list ...string) {
+	for _, s := range list {
+		k.numbers(int64(len(s)))
+		*k = append(*k, s...)
+	}
 }
 
 // String returns the line that a Plan prints.

@@ -54,12 +54,13 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
+func TestLayout(t *testing.T) {
 	table := Table{
 		{Path: "/", Kind: Static}, {Path: "/usr", Kind: Bind}, {Path: "/tmp", Kind: Tmpfs},
 		{Path: "/tmpx", Kind: Dir}, {Path: "/tmp/a", Kind: Dir}, {Path: "/tmp/a/b", Kind: Bind},
 	}
-	shared, own := table.Split()
+	l := table.Layout()
+	shared, own := l.Shared, l.Own
 	want := "static:/ bind:/usr dir:/tmpx | tmpfs:/tmp dir:/tmp/a bind:/tmp/a/b"
 	if got := paths(shared) + " | " + paths(own); got != want {
 		t.Errorf("got %s, want %s", got, want)

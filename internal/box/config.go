@@ -40,8 +40,6 @@ type Config struct {
 	Watched      []protect.Dir // directories in which guests can make protected paths
 	Workspace    string        // that they are in, on the host
 	Held         string        // the directory of the host to which is moved what they make
-	// Protected is set if mounts of the table depend on what the workspace has now.
-	Protected bool
 
 	Overlay *Overlay // nil: the workspace is written to directly
 

@@ -233,6 +233,8 @@ func (l *look) all() error {
 			l.refused(n)
 		case protect.Worktrees:
 			err = l.worktrees(int(l.d.file.Fd()), "", n)
+		case protect.Modules:
+			err = l.modules(int(l.d.file.Fd()), n.Name, "", n, 0)
 		}
 		if err != nil {
 			errs = append(errs, gone(err))

@@ -30,7 +30,7 @@ func Calls(c *box.Config, r box.Request) string {
 		return rootfs.Source{Path: path.Join(d.Source.Path, p.Name), Identity: rootfs.Identity{Dir: !p.File}}, true
 	})
 	init := setup.Direct(setup.Config{
-		Table: all, IDs: c.IDs, Hostname: c.Hostname,
+		Table: all, Layout: all.Layout(), IDs: c.IDs, Hostname: c.Hostname,
 		ProcFD: procFD, PauseFD: pauseFD, PipeFD: pipeFD,
 	})
 	enter := setup.Enter(command)

@@ -55,9 +55,9 @@ func (m *Machine) newSpawner(id ns.IDs) (*launch.Spawner, error) {
 	return launch.NewSpawner(&launch.Identity{UID: id.HostUID, GID: id.HostGID})
 }
 
-func (m *Machine) config(c *box.Config) setup.Config {
+func (m *Machine) config(c *box.Config, l *rootfs.Layout) setup.Config {
 	return setup.Config{
-		Table: c.Table, IDs: c.IDs, Hostname: c.Hostname, Name: c.Name,
+		Table: c.Table, Layout: l, IDs: c.IDs, Hostname: c.Hostname, Name: c.Name,
 		ProcFD: int(m.proc.Fd()), PauseFD: int(m.pause.Fd()), PipeFD: int(m.lifelineRead.Fd()),
 	}
 }

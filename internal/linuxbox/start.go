@@ -35,16 +35,17 @@ func (m *Machine) namespaces(c *box.Config, upperFD int, begin time.Time) (*nsBo
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.templates.take(s, c)
+	config := m.config(c, c.Table.Layout())
+	t, err := m.templates.take(s, c, config.Layout)
 	if err != nil {
 		return nil, m.explain(err)
 	}
 	var init *setup.Init
 	var pid int
 	if t != nil {
-		init, pid, err = m.fromTemplate(s, c, t)
+		init, pid, err = m.fromTemplate(s, config, t)
 	} else {
-		init, pid, err = m.direct(s, c, upperFD)
+		init, pid, err = m.direct(s, c, config, upperFD)
 	}
 	if err != nil {
 		if init != nil && init.Verify() != nil {
@@ -65,13 +66,13 @@ func (m *Machine) namespaces(c *box.Config, upperFD int, begin time.Time) (*nsBo
 	return b, nil
 }
 
-func (m *Machine) fromTemplate(s *launch.Spawner, c *box.Config, t *template) (*setup.Init, int, error) {
+func (m *Machine) fromTemplate(s *launch.Spawner, c setup.Config, t *template) (*setup.Init, int, error) {
 	networkFD := -1
 	if n := t.networks.take(); n != nil {
 		defer n.Close()
 		networkFD = int(n.Fd())
 	}
-	init := setup.From(m.config(c), int(t.user.Fd()), int(t.mount.Fd()), networkFD)
+	init := setup.From(c, int(t.user.Fd()), int(t.mount.Fd()), networkFD)
 	err := s.RunOnThread(init.Program, init.Flags)
 	pid := init.PID.Int()
 	if err != nil && pid > 0 {
@@ -80,11 +81,10 @@ func (m *Machine) fromTemplate(s *launch.Spawner, c *box.Config, t *template) (*
 	return init, pid, err
 }
 
-func (m *Machine) direct(s *launch.Spawner, c *box.Config, upperFD int) (*setup.Init, int, error) {
-	config := m.config(c)
+func (m *Machine) direct(s *launch.Spawner, c *box.Config, config setup.Config, upperFD int) (*setup.Init, int, error) {
 	config.UpperFD = upperFD
 	var err error
-	if config.Sources, err = m.sources(c, c.Table); err != nil {
+	if config.Sources, err = m.sources(c, config.Layout.Outer()); err != nil {
 		return nil, 0, err
 	}
 	init := setup.Direct(config)

@@ -91,22 +91,13 @@ func (n *networks) close() {
 const maxTemplates = 64
 
 // take returns the template for a plan, or nil when there is none (yet).
-func (ts *templates) take(s *launch.Spawner, c *box.Config) (*template, error) {
-	if ts == nil || c.Protected {
-		// What is protected in a workspace comes and goes with the sandbox, and
-		// a mount goes when what it is on is removed: a template would stay
-		// without it.
+func (ts *templates) take(s *launch.Spawner, c *box.Config, l *rootfs.Layout) (*template, error) {
+	if ts == nil || l.Direct {
 		return nil, nil
-	}
-	shared, own := c.Table.Split()
-	for _, n := range own {
-		if n.Kind.FromHost() {
-			return nil, nil // the host is out of a template's sight
-		}
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	key := ts.key(c)
+	key := ts.key(c, l)
 	t := ts.byKey[key]
 	if t == nil {
 		if len(ts.byKey) == maxTemplates {
@@ -119,7 +110,7 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config) (*template, error) {
 		return nil, nil
 	}
 	if t.user == nil {
-		if err := ts.build(t, s, c, shared); err != nil {
+		if err := ts.build(t, s, c, l); err != nil {
 			return nil, err
 		}
 	}
@@ -128,17 +119,17 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config) (*template, error) {
 
 // key is the same for sandboxes that may share a template. It covers the whole table:
 // the points on which the rest is mounted are made in the shared part.
-func (ts *templates) key(c *box.Config) string {
+func (ts *templates) key(c *box.Config, l *rootfs.Layout) string {
 	if ts.last != c {
-		ts.last, ts.lastKey = c, fmt.Sprint(c.IDs, "\n")+c.Table.Key()
+		ts.last, ts.lastKey = c, fmt.Sprint(c.IDs, "\n")+l.Outer().Key()
 	}
 	return ts.lastKey
 }
 
-func (ts *templates) build(t *template, s *launch.Spawner, c *box.Config, shared rootfs.Table) error {
-	config := ts.m.config(c)
+func (ts *templates) build(t *template, s *launch.Spawner, c *box.Config, l *rootfs.Layout) error {
+	config := ts.m.config(c, l)
 	var err error
-	if config.Sources, err = ts.m.sources(c, shared); err != nil {
+	if config.Sources, err = ts.m.sources(c, l.Kept()); err != nil {
 		return err
 	}
 	tmpl := setup.NewTemplate(config)
@@ -160,7 +151,7 @@ func (ts *templates) build(t *template, s *launch.Spawner, c *box.Config, shared
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
-	t.networks.fill(own, ts.m.config(c), int(t.user.Fd()))
+	t.networks.fill(own, config, int(t.user.Fd()))
 	return nil
 }
 

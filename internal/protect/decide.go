@@ -19,7 +19,7 @@ func Decide(o Options) (Decision, []error) {
 			errs = append(errs, w.protect(ws, entry{name: n, why: g.why, missing: missing}, n))
 		}
 	}
-	d := Decision{Nodes: w.nodes, Notes: w.notes, Any: len(w.seen) > 0, at: ws.At}
+	d := Decision{Nodes: w.nodes, Notes: w.notes, at: ws.At}
 	for _, dir := range w.dirs {
 		if len(dir.Placeholders)+len(dir.Watched) > 0 {
 			d.Dirs = append(d.Dirs, *dir)

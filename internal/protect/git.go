@@ -154,7 +154,7 @@ func (w *planner) worktrees(d *Dir) error {
 	if !w.Watch || w.ReadDir == nil {
 		return w.protect(d, entry{name: worktreesDir, missing: harmless, inGit: true}, as)
 	}
-	watched := Watched{Name: worktreesDir, As: as, Why: "which git executes", What: Worktrees}
+	watched := Watched{Name: worktreesDir, As: as, Why: gitExecutes, What: Worktrees}
 	src, err := w.find(path.Join(d.Source.Path, worktreesDir))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -212,9 +212,22 @@ func (w *planner) enter(ws *Dir, name string) (*Dir, error) {
 func (w *planner) gitDirNames(d *Dir) error {
 	var errs []error
 	for _, g := range gitNames {
+		if g.name == worktreeConfig && w.ignoresWorktreeConfig(d) {
+			g.inGit, g.why = false, gitExecutes
+		}
 		errs = append(errs, w.protect(d, g, ".git/"+g.name))
 	}
 	return errors.Join(errs...)
+}
+
+// ignoresWorktreeConfig reports whether git takes no settings from config.worktree. It
+// looks for extensions.worktreeConfig in config alone, not in what that includes.
+func (w *planner) ignoresWorktreeConfig(d *Dir) bool {
+	if w.ReadFile == nil {
+		return false
+	}
+	text, err := w.ReadFile(path.Join(d.Source.Path, "config"))
+	return err == nil && len(text) < readSmall && !strings.Contains(strings.ToLower(string(text)), "worktreeconfig")
 }
 
 // gitFile follows a .git that is a file. A guest of an earlier run may have

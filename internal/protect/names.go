@@ -69,10 +69,15 @@ const (
 var gitNames = []entry{
 	{name: "hooks", inGit: true},                              // executed
 	{name: "config", inGit: true, file: true},                 // names commands: core.fsmonitor, filters, aliases
-	{name: "config.worktree", inGit: true, file: true},        // names commands, with extensions.worktreeConfig
+	{name: worktreeConfig, inGit: true, file: true},           // names commands, with extensions.worktreeConfig
 	{name: "commondir", inGit: true, file: true, data: ".\n"}, // where config and hooks are: here
-	{name: "modules", inGit: true},                            // the same, of submodules
+	{name: "modules", why: gitExecutes, what: Modules},        // the same, of submodules
 }
+
+const (
+	gitExecutes    = "which git executes"
+	worktreeConfig = "config.worktree"
+)
 
 // worktreesDir is, in a directory of git, where linked worktrees have the same.
 const worktreesDir = "worktrees"
@@ -92,7 +97,8 @@ type entry struct {
 	as      string // its name in Options.AllowWrite
 	why     string // as of a group
 	missing missing
-	inGit   bool // in a directory of git, where it is never watched: see planner.missing
+	inGit   bool // in a directory of git, where it is not watched: see planner.missing
+	what    What // becomes of it while it is watched; 0 is Hold
 	file    bool
 	data    string
 	closed  bool // a directory that nobody may search

@@ -109,7 +109,7 @@ func (d *Held) Hold() error {
 		}
 		lock := os.NewFile(uintptr(fd), LockName)
 		if made {
-			err = unix.Fchmod(fd, 0o1555) // whatever the umask: others' engines open it
+			err = setMode(fd, 0o1555) // others' engines open it
 		}
 		if err == nil {
 			err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
@@ -128,6 +128,16 @@ func (d *Held) Hold() error {
 			return fmt.Errorf("%s is locked by another program", LockName)
 		}
 	}
+}
+
+// setMode sets the mode of what has been made with it, if the umask has changed it: a
+// change takes a file system as long as making the file.
+func setMode(fd int, mode uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err == nil && st.Mode&0o7777 == mode {
+		return nil
+	}
+	return unix.Fchmod(fd, mode)
 }
 
 // is reports whether a name still leads to what has been opened.
@@ -209,7 +219,7 @@ func makeFile(dir int, name, data string) error {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	if err := unix.Fchmod(fd, 0o1444); err != nil { // whatever the umask: guests read it
+	if err := setMode(fd, 0o1444); err != nil { // guests read it
 		return err
 	}
 	if _, err := f.WriteString(data); err != nil {

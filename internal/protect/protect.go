@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,12 +31,14 @@ type Options struct {
 	ReadDir    func(path string) ([]string, error) // lists the names in a directory; nil lists nothing
 }
 
+// readSmall is how much of a file Options.ReadFile reads.
+const readSmall = 4096
+
 // Decision is how a workspace is protected.
 type Decision struct {
 	Nodes []rootfs.Node // to be mounted: existing paths, read-only, and their parents
 	Dirs  []Dir         // that need placeholders, or are watched
 	Notes []string      // what people should know
-	Any   bool          // something is protected
 
 	at []string // of the workspace
 }
@@ -157,9 +160,9 @@ func call(list []func()) {
 	}
 }
 
-// missing decides what becomes of a name that does not exist. In a directory of git
-// it is never watched: there placeholders are in nobody's way, and keep the name from
-// being made at all.
+// missing decides what becomes of a name that does not exist. What git obeys at once is
+// not watched in its directory: there a placeholder is in nobody's way, and keeps the
+// name from being made at all.
 func (w *planner) missing(d *Dir, g entry, p Placeholder, as string, pinParents []func()) error {
 	watch := w.Watch && !g.inGit
 	switch {
@@ -170,7 +173,7 @@ func (w *planner) missing(d *Dir, g entry, p Placeholder, as string, pinParents 
 		return nil
 	case watch:
 		call(pinParents)
-		d.Watched = append(d.Watched, Watched{Name: g.name, As: g.as, Why: g.why, What: Hold})
+		d.Watched = append(d.Watched, Watched{Name: g.name, As: g.as, Why: g.why, What: cmp.Or(g.what, Hold)})
 		return nil
 	}
 	call(pinParents)

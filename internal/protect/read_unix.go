@@ -25,7 +25,7 @@ func ReadSmall(path string) ([]byte, error) {
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.Join(err, fs.ErrInvalid)}
 	}
-	buf := make([]byte, 4096)
+	buf := make([]byte, readSmall)
 	for n := 0; ; {
 		m, err := unix.Read(fd, buf[n:])
 		switch {

@@ -19,6 +19,7 @@ const (
 	Repository                 // a directory of git; what git would execute in it is moved aside
 	Bare                       // the directory becomes a repository itself: one of Had is moved aside
 	Worktrees                  // git's own directories of linked worktrees; as Repository
+	Modules                    // those of submodules; as Repository
 	Lock                       // git makes it to replace what is read-only, which is reported
 )
 
@@ -37,6 +38,7 @@ var whatNames = [...]string{
 	Repository: "may be made; what git would execute in it is moved aside",
 	Bare:       "moved aside if the directory becomes a repository",
 	Worktrees:  "may be made; what git would execute in it is moved aside",
+	Modules:    "may be made; what git would execute in it is moved aside",
 	Lock:       "git's attempt to replace it is reported",
 }
 

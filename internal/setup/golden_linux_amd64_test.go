@@ -34,7 +34,7 @@ var goldenTable = rootfs.Table{
 }
 
 var goldenConfig = setup.Config{
-	Table: goldenTable, IDs: ns.IDs{UID: 1000, GID: 1000, HostUID: 501, HostGID: 502}, Hostname: "sandbox",
+	Table: goldenTable, Layout: goldenTable.Layout(), IDs: ns.IDs{UID: 1000, GID: 1000, HostUID: 501, HostGID: 502}, Hostname: "sandbox",
 	ProcFD: 4, PauseFD: 5, PipeFD: 6,
 }
 
@@ -58,6 +58,7 @@ func TestProgramsGolden(t *testing.T) {
 		{Path: "/", Kind: rootfs.Overlay, Source: hostFile("/img", true), Size: 1 << 20, Inodes: 100},
 		{Path: "/proc", Kind: rootfs.Proc},
 	}
+	overlay.Layout = overlay.Table.Layout()
 	network, _, _ := setup.Network(c, 7)
 	terminal, _, _ := setup.Terminal(10)
 	memory, _, _ := setup.SharedMemory(10)
@@ -77,6 +78,8 @@ func TestProgramsGolden(t *testing.T) {
 		"overlay":  setup.Direct(overlay).Program,
 		"template": setup.NewTemplate(c).Program,
 		"from":     setup.From(c, 7, 8, 9).Program,
+		"stash":    setup.NewTemplate(withWorkspace(c)).Program,
+		"stashed":  setup.From(withWorkspace(c), 7, 8, 9).Program,
 		"network":  network,
 		"terminal": terminal,
 		"memory":   memory,
@@ -101,6 +104,7 @@ func withViews(c setup.Config) setup.Config {
 		{Path: "/home/u", Kind: rootfs.View, Source: home, Mode: 0o710, Size: 1 << 20, Inodes: 100,
 			Hidden: []string{".config/gh", ".config/op", ".ssh"}},
 	}
+	c.Layout = c.Table.Layout()
 	return c
 }
 
@@ -113,5 +117,19 @@ func withUpper(c setup.Config) setup.Config {
 		{Path: "/a", Kind: rootfs.Overlay, Source: hostFile("/src", true), Mode: 0o750, Size: 1 << 20, Inodes: 100},
 		{Path: "/b", Kind: rootfs.Overlay, Source: hostFile("/src", true), Upper: hostFile("/kept", true), Mode: 0o755},
 	}
+	c.Layout = c.Table.Layout()
+	return c
+}
+
+// withWorkspace has a workspace in /tmp, in which a directory is pinned and a file protected.
+func withWorkspace(c setup.Config) setup.Config {
+	c.Table = rootfs.Table{
+		{Path: "/", Kind: rootfs.Static, Mode: 0o755},
+		{Path: "/tmp", Kind: rootfs.Tmpfs, Mode: 0o1777},
+		{Path: "/tmp/ws", Kind: rootfs.Bind, Source: hostFile("/tmp/ws", true)},
+		{Path: "/tmp/ws/.git", Kind: rootfs.Bind, Source: hostFile("/tmp/ws/.git", true)},
+		{Path: "/tmp/ws/.git/config", Kind: rootfs.Bind, Source: hostFile("/tmp/ws/.git/config", false), ReadOnly: true},
+	}
+	c.Layout = c.Table.Layout()
 	return c
 }

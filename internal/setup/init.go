@@ -21,10 +21,11 @@ const Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // Config describes one sandbox to the programs that make it. The descriptors are
 // the caller's and stay open until the programs have run.
 type Config struct {
-	Table    rootfs.Table // the mounts; its first node is the root
-	IDs      ns.IDs       // the sandbox's user
-	Hostname string       // inside
-	Name     string       // the sandbox's name in the host's list of processes; may be empty
+	Table    rootfs.Table   // the mounts; its first node is the root
+	Layout   *rootfs.Layout // the Table's
+	IDs      ns.IDs         // the sandbox's user
+	Hostname string         // inside
+	Name     string         // the sandbox's name in the host's list of processes; may be empty
 
 	ProcFD  int // the host's /proc, O_PATH: later steps have no path to it
 	PauseFD int // launch.Pause
@@ -53,14 +54,14 @@ func (i *Init) Verify() error { return i.tree.verify() }
 // Direct makes a sandbox from nothing.
 func Direct(c Config) *Init {
 	p := launch.NewProgram(256)
-	t := &tree{p: p, table: c.Table, upperFD: c.UpperFD}
+	t := newTree(p, c)
+	t.upperFD = c.UpperFD
 	dieWithHost(p)
 	writeIDMaps(p, c.IDs, c.ProcFD)
 	p.Phase(launch.Mounts)
-	t.open(c.Table, c.Sources)
+	t.open(c.Layout.Outer(), c.Sources)
 	t.enter()
-	shared, own := c.Table.Split()
-	for _, n := range own {
+	for _, n := range c.Layout.Own {
 		if n.Kind == rootfs.Proc {
 			// While the host's procfs is still there: the kernel requires one.
 			t.mountProc(n.Path)
@@ -68,9 +69,9 @@ func Direct(c Config) *Init {
 		}
 	}
 	t.leave()
-	t.build(shared)
-	t.build(own)
-	t.seal()
+	t.build(c.Layout.Shared)
+	t.build(c.Layout.Own)
+	t.seal(c.Table)
 	loopback(p)
 	finishInit(p, p, c)
 	return &Init{Program: p, Flags: Namespaces, tree: t}

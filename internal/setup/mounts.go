@@ -38,19 +38,28 @@ func (t *tree) open(nodes rootfs.Table, from *Sources) {
 		t.copies = from.args()
 		return
 	}
-	t.copies = make(map[string]launch.Arg)
 	p := t.p
 	for _, n := range nodes {
 		for _, tree := range n.Trees() {
 			open := p.Do("open", tree.Path, unix.SYS_OPEN_TREE, launch.Int(cwd), p.Str(tree.Path), launch.Int(openTreeFlags))
-			fd := open.Slot().Arg()
-			stat, addr := launch.Out[unix.Statx_t](p)
-			flags, mask := launch.Int(rootfs.StatFlags), launch.Int(rootfs.StatMask)
-			p.Do("stat", tree.Path, unix.SYS_STATX, fd, p.Str(""), flags, mask, addr)
-			t.copies[tree.Name] = fd
-			t.checks = append(t.checks, check{tree.Source, stat})
+			t.copied(tree, open.Slot().Arg())
 		}
 	}
+}
+
+// copied has a copy of a tree compared with what the table means.
+func (t *tree) copied(tree rootfs.Tree, fd launch.Arg) {
+	stat, addr := launch.Out[unix.Statx_t](t.p)
+	flags, mask := launch.Int(rootfs.StatFlags), launch.Int(rootfs.StatMask)
+	t.p.Do("stat", tree.Path, unix.SYS_STATX, fd, t.p.Str(""), flags, mask, addr)
+	t.copies[tree.Name] = fd
+	t.checks = append(t.checks, check{tree.Source, stat})
+}
+
+// openInside copies what is at a mount point, and will be mounted there.
+func (t *tree) openInside(n rootfs.Node, at launch.Arg) {
+	flags := launch.Int(openTreeFlags | unix.AT_EMPTY_PATH)
+	t.copied(n.Trees()[0], t.p.Do("open", n.Path, unix.SYS_OPEN_TREE, at, t.p.Str(""), flags).Slot().Arg())
 }
 
 // verify returns an error unless what was mounted is what the table means. The
@@ -154,13 +163,13 @@ func mountBelow(p *launch.Program, fstype, at string) {
 }
 
 // seal makes each Static node read-only: it was writable only to be filled.
-func (t *tree) seal() {
-	for _, n := range t.table {
+func (t *tree) seal(nodes rootfs.Table) {
+	for _, n := range nodes {
 		if n.Kind == rootfs.Static {
 			t.setattr(n, launch.Int(cwd), n.Path, 0, unix.MOUNT_ATTR_RDONLY)
 		}
 	}
-	for _, n := range t.table {
+	for _, n := range nodes {
 		if n.Above != "" {
 			mountBelow(t.p, n.Above, n.Path)
 		}
@@ -184,6 +193,9 @@ func (t *tree) node(n rootfs.Node) {
 	case rootfs.Bind, rootfs.Device:
 		t.makeMountPoint(n, n.Source.Dir)
 		at := t.openMountPoint(n)
+		if t.layout.Inside[n.Path] {
+			t.openInside(n, at)
+		}
 		t.attach(n, at, "", unix.MOVE_MOUNT_T_EMPTY_PATH)
 		t.close(at)
 	case rootfs.Static:
@@ -193,6 +205,7 @@ func (t *tree) node(n rootfs.Node) {
 		if n.NoExec {
 			flags |= unix.MS_NOEXEC
 		}
+		t.takeStash(n)
 		t.mount(n, "tmpfs", flags, mode+limits(n))
 	case rootfs.Overlay:
 		t.overlay(n)

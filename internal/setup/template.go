@@ -22,21 +22,20 @@ type Template struct {
 // Verify returns an error if a path of the host was swapped; see Init.Verify.
 func (t *Template) Verify() error { return t.tree.verify() }
 
-// NewTemplate returns the program. The table's root must not be an Overlay, and no
-// host tree may stand on a node that each sandbox has for itself.
+// NewTemplate returns the program. The table's root must not be an Overlay, and it must
+// not be Direct.
 //
 // The outer process shares the host's descriptor table, only to leave the
 // namespaces there. The inner one, with its own table, does everything else. Both
 // are in a pid namespace that ends with them.
 func NewTemplate(c Config) *Template {
 	inner := launch.NewProgram(256)
-	t := &tree{p: inner, table: c.Table}
+	t := newTree(inner, c)
 	writeIDMaps(inner, c.IDs, c.ProcFD)
 	inner.Phase(launch.Mounts)
-	shared, own := c.Table.Split()
-	t.open(shared, c.Sources)
+	t.open(c.Layout.Kept(), c.Sources)
 	t.enter()
-	for _, n := range own {
+	for _, n := range c.Layout.Own {
 		if n.Kind == rootfs.Proc {
 			// A procfs of this pid namespace, which will be empty: a sandbox may
 			// mount its own only if it sees one.
@@ -44,13 +43,18 @@ func NewTemplate(c Config) *Template {
 		}
 	}
 	t.leave()
-	t.build(shared)
-	for _, n := range own {
+	t.build(c.Layout.Shared)
+	for _, n := range c.Layout.Own {
 		if c.Table.Holder(n.Path).Kind == rootfs.Static {
 			t.makeMountPoint(n, true)
 		}
+		if n.Path == c.Layout.StashOn {
+			at := t.openMountPoint(n)
+			t.attach(c.Layout.Stash, at, "", unix.MOVE_MOUNT_T_EMPTY_PATH)
+			t.close(at)
+		}
 	}
-	t.seal()
+	t.seal(c.Layout.Shared)
 
 	outer := launch.NewProgram(4)
 	outer.Clone("start builder", launch.CloneArgs{Flags: unix.CLONE_VFORK}, inner)
@@ -75,13 +79,14 @@ func openNamespace(p *launch.Program, name string, procFD int) *launch.Slot {
 // networkFD is a network namespace made by Network, or -1 to make one now.
 func From(c Config, userFD, mountFD, networkFD int) *Init {
 	p := launch.NewProgram(96)
-	t := &tree{p: p, table: c.Table}
+	t := newTree(p, c)
+	t.fromTemplate = true
 	dieWithHost(p)
 	writeIDMaps(p, identityMap(c.IDs), c.ProcFD)
 	p.Phase(launch.Mounts)
 	t.clearUmask()
-	_, own := c.Table.Split()
-	t.build(own)
+	t.build(c.Layout.Own)
+	t.seal(c.Layout.Own)
 	if networkFD < 0 {
 		loopback(p)
 	}

@@ -20,9 +20,16 @@ type tree struct {
 	copies map[string]launch.Arg // by the tree's name: a detached copy of the host's tree
 	checks []check
 
-	hasProc bool // the procfs is mounted: that was done before the host was left
-	upperFD int  // as in Config
-	masks   int  // how many layers hide something
+	layout *rootfs.Layout
+
+	fromTemplate bool // it has the Stash
+	hasProc      bool // the procfs is mounted: that was done before the host was left
+	upperFD      int  // as in Config
+	masks        int  // how many layers hide something
+}
+
+func newTree(p *launch.Program, c Config) *tree {
+	return &tree{p: p, table: c.Table, layout: c.Layout, copies: make(map[string]launch.Arg)}
 }
 
 func limits(n rootfs.Node) string {
@@ -55,6 +62,16 @@ func (t *tree) attach(n rootfs.Node, at launch.Arg, name string, flags int) {
 	t.setattr(n, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
 	flags |= unix.MOVE_MOUNT_F_EMPTY_PATH
 	t.p.Do("mount", n.Path, unix.SYS_MOVE_MOUNT, fd, t.p.Str(""), at, t.p.Str(name), launch.Int(flags))
+}
+
+// takeStash copies what a template has kept below a node that is about to be mounted. No
+// path leads there then.
+func (t *tree) takeStash(n rootfs.Node) {
+	if !t.fromTemplate || n.Path != t.layout.StashOn {
+		return
+	}
+	open := t.p.Do("open", n.Path, unix.SYS_OPEN_TREE, launch.Int(cwd), t.p.Str(n.Path), launch.Int(openTreeFlags))
+	t.copies[t.layout.Stash.Path] = open.Slot().Arg()
 }
 
 // close closes a descriptor early: a process may have few.

@@ -206,7 +206,7 @@ func TestGuestIsConfined(t *testing.T) {
 		{"init is hidden", `ls /proc | grep -x 1; cat /proc/1/cmdline /proc/1/maps 2>/dev/null; readlink /proc/1/exe /proc/1/root; echo nothing`, "nothing"},
 		{"only its own descriptors", `ls /proc/self/fd | tr '\n' ' '`, "0 1 2 3"},
 		{"only loopback", `ls /sys/class/net 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '`, "lo"},
-		{"no host files", `for d in /home /root /opt /srv /boot /mnt /var/log /var/run/dbus /run/user /sys/class /sys/fs /sys/devices/pci*; do [ -e $d ] && echo $d; done; true`,
+		{"no host files", `for d in /home /root /opt /srv /boot /mnt /var/log /var/run/dbus /run/user /sys/class /sys/fs/bpf /sys/fs/cgroup/cgroup.procs /sys/devices/pci*; do [ -e $d ] && echo $d; done; true`,
 			""},
 		{"root is read-only", `touch /x 2>&1; mkdir /etc/x 2>&1; rm /usr/bin/env 2>&1`,
 			"touch: cannot touch '/x': Read-only file system\n" +

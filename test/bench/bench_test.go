@@ -71,9 +71,9 @@ func (r row) String() string {
 // BenchmarkTable measures against peers and floors in the same run. It does not judge speed: it prints, and people
 // read.
 func BenchmarkTable(b *testing.B) {
-	testenv.Need(b, testenv.UserNS, testenv.Program("bwrap"), testenv.Program("unshare"))
+	testenv.Need(b, testenv.UserNS, testenv.Program("bwrap"), testenv.Program("unshare"), testenv.Program("git"))
 	w := newBench(b)
-	rows := slices.Concat(w.cold(), w.ready(), w.confine(), w.shell(), w.heap(), w.mounts(), w.limits(), w.code())
+	rows := slices.Concat(w.cold(), w.ready(), w.workspace(), w.confine(), w.shell(), w.heap(), w.mounts(), w.limits(), w.code())
 	many := w.many(500)
 	var t strings.Builder
 	fmt.Fprintln(&t, "| work | against | µs | peer µs | ratio | at most |\n|---|---|---|---|---|---|")

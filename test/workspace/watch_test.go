@@ -86,6 +86,14 @@ var madeInGit = []struct{ name, act, held string }{
 	{"a linked worktree's common directory", `sh("git init -q; git commit -q --allow-empty -m x; git worktree add -q y 2>/dev/null"); open(".git/worktrees/y/commondir", "w").write("../../../x\n")`, ".git/worktrees/y/commondir"},
 }
 
+// madeInRepository are the same for a workspace that is a repository, of which git obeys nothing else that is new.
+var madeInRepository = []struct{ name, act, held string }{
+	{"a submodule's hook", `sh("git init -q --bare .git/modules/a/b"); open(".git/modules/a/b/hooks/x", "w")`, ".git/modules/a/b/hooks/x"},
+	{"a submodule's monitor", `sh("git init -q --bare .git/modules/a; git -C .git/modules/a config core.fsmonitor /tmp/evil")`, ".git/modules/a/config"},
+	{"submodules as a link", `os.mkdir("x"); os.symlink("../x", ".git/modules")`, ".git/modules"},
+	{"settings of a worktree", `open(".git/config.worktree", "w")`, ".git/config.worktree"},
+}
+
 // empty makes a workspace with nothing in it.
 func empty(t testing.TB) string {
 	t.Helper()
@@ -134,9 +142,10 @@ func TestHeldBack(t *testing.T) {
 	testenv.Need(t, testenv.Program("python3"))
 	testenv.Need(t, testenv.Program("git"))
 	eng := testbox.Open(t)
+	in := empty
 	check := func(name, act, want string, left ...string) {
 		t.Run(name, func(t *testing.T) {
-			ws := empty(t)
+			ws := in(t)
 			held := watched(t, eng, ws, act)
 			if err := os.Chmod(ws, 0o755); err != nil { // a guest may have closed it
 				t.Fatal(err)
@@ -168,6 +177,22 @@ func TestHeldBack(t *testing.T) {
 	}
 	for _, m := range madeInGit {
 		check("git: "+m.name, m.act, m.held)
+	}
+	in = repository
+	for _, m := range madeInRepository {
+		check("repository: "+m.name, m.act, m.held)
+	}
+}
+
+// Where git reads config.worktree it cannot be made at all: there is no moment in which the host's git could see it.
+func TestWorktreeConfigThatGitReads(t *testing.T) {
+	ws := repository(t)
+	git(t, ws, "config", "extensions.worktreeConfig", "true")
+	handOver(t, ws)
+	res := testbox.Run(t, testbox.Start(t, testbox.Open(t), engine.Spec{FS: engine.FS{Workspace: ws}}),
+		"sh", "-c", "echo >.git/config.worktree")
+	if !strings.Contains(string(res.Stderr), "Read-only file system") || len(res.Held) > 0 {
+		t.Errorf("%s, %s, %v", res.Outcome, res.Stderr, res.Held)
 	}
 }
 
