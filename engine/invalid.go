@@ -118,8 +118,10 @@ func hostError(field, path string, err error) error {
 func protectError(err error) error {
 	var entry *protect.EntryError
 	if errors.As(err, &entry) {
-		return &InvalidError{Field: at("fs.allow_write", entry.Index), Value: shortened(entry.Entry), Problem: shortened(entry.Problem),
-			Err: err}
+		return &InvalidError{
+			Field: at("fs.allow_write", entry.Index), Value: shortened(entry.Entry), Problem: shortened(entry.Problem),
+			Err: err,
+		}
 	}
 	return invalidBecause("", err)
 }

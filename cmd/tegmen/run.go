@@ -73,8 +73,8 @@ func (o *options) runIn(eng *engine.Engine, command newCommand) (*engine.Result,
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if o.showsHome() {
-		fmt.Fprintln(os.Stderr, "tegmen: warning: your home directory is in the workspace, with your keys and settings in it: "+
-			"name a directory in it")
+		fmt.Fprintln(os.Stderr, "tegmen: warning: your home directory is in the workspace, with your keys and settings in "+
+			"it: name a directory in it")
 	}
 	box, err := eng.Start(ctx, o.spec)
 	runtime.UnlockOSThread() // locked by main

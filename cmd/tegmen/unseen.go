@@ -116,7 +116,8 @@ func (o *options) notSeen(name string) string {
 // none: the program may have failed for any reason, so the hint takes a sandbox that sees
 // nothing of the host's directories.
 func (o *options) unseenArgument(res *engine.Result) string {
-	if res.Outcome != engine.OutcomeExit || o.spec.FS.Root != "" || o.spec.FS.Workspace != "" || len(o.spec.FS.Mounts) > 0 {
+	fs := o.spec.FS
+	if res.Outcome != engine.OutcomeExit || fs.Root != "" || fs.Workspace != "" || len(fs.Mounts) > 0 {
 		return ""
 	}
 	for _, arg := range o.args {

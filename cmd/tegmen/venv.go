@@ -27,10 +27,12 @@ func (o *options) useVenv() {
 	case python == "":
 	case o.sees(python) || rootfs.Within("/usr", python):
 		bin := filepath.Join(venv, "bin")
-		o.spec.Env = append([]string{"PATH=" + bin + ":" + engine.DefaultPath(runtime.GOOS), "VIRTUAL_ENV=" + venv}, o.spec.Env...)
+		path := "PATH=" + bin + ":" + engine.DefaultPath(runtime.GOOS)
+		o.spec.Env = append([]string{path, "VIRTUAL_ENV=" + venv}, o.spec.Env...)
 	default:
 		prefix := filepath.Dir(filepath.Dir(python))
-		fmt.Fprintf(os.Stderr, "tegmen: .venv is not used: the sandbox does not see its Python: -v %s:%s:ro\n", prefix, prefix)
+		fmt.Fprintf(os.Stderr, "tegmen: .venv is not used: the sandbox does not see its Python: -v %s:%s:ro\n",
+			prefix, prefix)
 	}
 }
 
