@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func Probe() (box.Host, error) {
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
 		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
-		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: tryIDMap, Home: os.Getenv("HOME"),
+		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: new(idMapTrials).try, Home: os.Getenv("HOME"),
 		HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup:  cgroup.Find(), CPUs: runtime.NumCPU(), Path: os.Getenv("PATH"), Mounts: mounts,
 	}
@@ -85,6 +86,38 @@ func Probe() (box.Host, error) {
 		h.HardLimits[name] = lim.Max
 	}
 	return h, nil
+}
+
+// idMapTrials remembers which mounts can be idmapped: to find out takes as long as
+// starting a sandbox.
+type idMapTrials struct {
+	mu    sync.Mutex
+	tried map[mountID]error
+}
+
+// mountID is a mount and its file system; before Linux 5.8 mount is 0.
+type mountID struct {
+	mount        uint64
+	major, minor uint32
+}
+
+func (t *idMapTrials) try(path string) error {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &st); err != nil {
+		return &fs.PathError{Op: "statx", Path: path, Err: err}
+	}
+	on := mountID{st.Mnt_id, st.Dev_major, st.Dev_minor}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err, known := t.tried[on]
+	if !known {
+		if t.tried == nil {
+			t.tried = make(map[mountID]error)
+		}
+		err = tryIDMap(path)
+		t.tried[on] = err
+	}
+	return err
 }
 
 // tryIDMap makes an id map for nobody and tries it.
