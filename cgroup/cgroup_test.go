@@ -72,7 +72,7 @@ func TestFind(t *testing.T) {
 			root + "/x/cgroup.controllers": all, root + "/x/cgroup.type": "domain",
 		}, root+"/x"), Place{Dir: root + "/x", Controllers: strings.Fields("cpu cpuset io memory pids"), Leave: true}, ""},
 		{"outside of what is mounted", machine(pure, "0::/../x\n", nil), Place{}, "outside the hierarchy mounted at"},
-		{"hybrid", machine(hybrid, "4:memory:/\n0::/\n", map[string]string{"/sys/fs/cgroup/unified/cgroup.controllers": "hugetlb"}), Place{}, "as cgroup v1"},
+		{"hybrid", machine(hybrid, "4:memory:/\n0::/\n", map[string]string{"/sys/fs/cgroup/unified/cgroup.controllers": "hugetlb"}), Place{V1: true}, "as cgroup v1"},
 		{"none", machine("", "", nil), Place{}, "no cgroup v2 is mounted"},
 		{"in none", machine(pure, "", nil), Place{}, "in no cgroup v2"},
 	} {
