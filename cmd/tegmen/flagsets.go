@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tegmen-dev/tegmen/engine"
@@ -128,6 +131,24 @@ func (o *options) isolationFlags(f *flags) {
 		appendTo(&s.Degrade, func(v string) (engine.Protection, error) { return engine.Protection(v), nil }), "degrade")
 	f.yes(&s.AllowNoIsolation, "for development: run even if this machine offers no isolation at all, and say so",
 		"allow-no-isolation")
+	f.given = append(f.given, func() error { return degradeByEnv(&s.Degrade) })
+}
+
+// degradeEnv has what --degrade would name, for machines whose user cannot change what is
+// run there, such as containers.
+const degradeEnv = "TEGMEN_DEGRADE"
+
+func degradeByEnv(list *[]engine.Protection) error {
+	for name := range strings.FieldsFuncSeq(os.Getenv(degradeEnv), func(r rune) bool { return r == ',' || r == ' ' }) {
+		p := engine.Protection(name)
+		if !slices.Contains(engine.Protections(), p) {
+			return fmt.Errorf("%s: %q: not one of %s", degradeEnv, name, protections())
+		}
+		if !slices.Contains(*list, p) {
+			*list = append(*list, p)
+		}
+	}
+	return nil
 }
 
 func (o *options) outputFlags(f *flags) {

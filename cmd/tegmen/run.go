@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -188,6 +189,26 @@ func (o *options) accepted(level engine.Level, what engine.Protection) bool {
 	return slices.Contains(o.spec.Degrade, what) || o.spec.AllowNoIsolation && level == engine.LevelLandlock
 }
 
+// reportDropped says in one line what was accepted: who accepts it reads this at each run.
+func (o *options) reportDropped(start engine.StartInfo) {
+	var names, reasons []string
+	for _, d := range start.Dropped {
+		if !o.accepted(start.Level, d.Protection) {
+			continue
+		}
+		reasons = append(reasons, d.Reason)
+		if name := string(d.Protection); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch what := strings.Join(names, ", "); {
+	case len(reasons) == 1:
+		fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", what, reasons[0])
+	case len(reasons) > 1:
+		fmt.Fprintf(os.Stderr, "tegmen: ran without %s: tegmen plan with the same flags says what that means\n", what)
+	}
+}
+
 // reportFull names the directories that a program that failed has filled.
 func (o *options) reportFull(res *engine.Result) {
 	for _, e := range res.Events {
@@ -229,11 +250,7 @@ func (o *options) report(res *engine.Result) (int, error) {
 			return 0, err
 		}
 	}
-	for _, d := range res.Start.Dropped {
-		if o.accepted(res.Start.Level, d.Protection) {
-			fmt.Fprintf(os.Stderr, "tegmen: ran without %s: %s\n", d.Protection, d.Reason)
-		}
-	}
+	o.reportDropped(res.Start)
 	reportHeld(res.Held)
 	o.reportFull(res)
 	for _, r := range res.Refused {

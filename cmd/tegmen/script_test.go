@@ -25,6 +25,7 @@ import (
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/testenv"
+	"github.com/tegmen-dev/tegmen/ns"
 	"github.com/tegmen-dev/tegmen/seccomp"
 )
 
@@ -50,6 +51,9 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Getuid() == 0, nil
+			case "scopes": // of Landlock, which the level without namespaces needs
+				h, err := engine.ProbeHost()
+				return h.Landlock >= ns.FirstScope, err
 			case "libseccomp":
 				_, err := seccomp.Compile(&seccomp.Policy{DefaultAction: "SCMP_ACT_ALLOW"}, runtime.GOARCH, "6.1")
 				return !errors.Is(err, seccomp.ErrNoCompiler), nil

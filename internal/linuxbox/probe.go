@@ -37,7 +37,7 @@ func Probe() (box.Host, error) {
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: unix.ByteSliceToString(uts.Release[:]),
 		UID: unix.Geteuid(), GID: unix.Getegid(),
 		HardLimits: make(map[string]uint64),
-		Lookup:     lookup, ReadFile: protect.ReadSmall, TryNamespaces: tryNamespaces, Device: device,
+		Lookup:     lookup, ReadFile: protect.ReadSmall, Device: device,
 		ReadDir: protect.ReadNames, LookupLink: lookupLink, TryIDMap: new(idMapTrials).try, Home: os.Getenv("HOME"),
 		HeldDir: holdback.DefaultDir(os.Getenv("HOME"), unix.Geteuid() == 0),
 		Cgroup:  cgroup.Find(), CPUs: runtime.NumCPU(), Path: os.Getenv("PATH"), Mounts: mounts,
@@ -69,6 +69,7 @@ func Probe() (box.Host, error) {
 		return box.Host{}, err
 	}
 	h.Contained = len(strings.Fields(string(users))) != 3 || strings.Fields(string(users))[2] != "4294967295"
+	h.TryNamespaces = func() error { return tryNamespaces(h.Contained) }
 	h.Become = h.UID == 0 && has(caps[0].Effective, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP) &&
 		hasID(string(users), Nobody)
 	h.Mount = has(caps[0].Effective, unix.CAP_SYS_ADMIN)
@@ -264,8 +265,8 @@ func device(path string) (string, error) {
 }
 
 // tryNamespaces makes some, and a mount in them, as a sandbox would; nothing is
-// left of them.
-func tryNamespaces() error {
+// left of them. contained is box.Host's.
+func tryNamespaces(contained bool) error {
 	s, err := launch.NewSpawner(nil)
 	if err != nil {
 		return err
@@ -275,7 +276,9 @@ func tryNamespaces() error {
 	p.Do("make private", "/", unix.SYS_MOUNT, launch.Int(0), p.Str("/"), launch.Int(0),
 		launch.Int(unix.MS_REC|unix.MS_PRIVATE), launch.Int(0))
 	err = s.RunOnThread(p, setup.Namespaces)
-	if errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") != "0" { // there are that many
+	// In another user namespace the limit may be that of one further out, and no
+	// more will ever be allowed (bwrap --disable-userns).
+	if errors.Is(err, unix.ENOSPC) && !contained && sysctl("user/max_user_namespaces") != "0" {
 		err = fmt.Errorf("%w: %w", box.ErrShort, err)
 	}
 	return err

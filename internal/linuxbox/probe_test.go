@@ -37,7 +37,7 @@ func TestProbe(t *testing.T) {
 
 func TestTryNamespaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNS)
-	if err := tryNamespaces(); err != nil {
+	if err := tryNamespaces(false); err != nil {
 		t.Error(err)
 	}
 }
