@@ -74,6 +74,9 @@ func (pl *planner) root() (rootfs.Table, error) {
 	case root == "":
 		return rootfs.Host(pl.lookup, o)
 	default:
+		if _, err := pl.source("fs.root", root); err != nil {
+			return nil, err
+		}
 		return rootfs.Directory(pl.lookup, root, pl.spec.FS.Overlay, o)
 	}
 }

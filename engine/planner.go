@@ -73,10 +73,19 @@ func (pl *planner) source(field, path string) (rootfs.Source, error) {
 	if err != nil {
 		return src, hostError(field, path, err)
 	}
-	if src.Path == "/" {
+	if pl.isHost(src) {
 		return src, invalidField(field, path, "leads to /, and the whole host cannot be given to a sandbox")
 	}
 	return src, nil
+}
+
+// isHost reports whether a directory is the host's root, or another mount of that.
+func (pl *planner) isHost(src rootfs.Source) bool {
+	if src.Path == "/" {
+		return true
+	}
+	root, err := pl.lookup("/")
+	return err == nil && src.Dir && src.Identity == root.Identity
 }
 
 // decideUser finds out who commands run as. It reports whether that is known.
