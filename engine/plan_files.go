@@ -117,6 +117,13 @@ func (pl *planner) mount(field string, m Mount) (rootfs.Node, error) {
 	}
 	src, err := pl.source(field+".source", m.Source)
 	n := rootfs.Node{Path: place, Kind: rootfs.Bind, Source: src, ReadOnly: m.ReadOnly}
+	held := pl.host.HeldDir
+	// The whole home directory is the caller's choice.
+	isStore := rootfs.Within(held, src.Path) || rootfs.Within(src.Path, held) && !rootfs.Within(src.Path, pl.host.Home)
+	if err == nil && !m.ReadOnly && held != "" && isStore {
+		return n, invalidField(field+".source", m.Source, "what was held back from guests is kept in it, in %s: "+
+			"mount it read-only, or another directory", held)
+	}
 	if err == nil && !m.ReadOnly && pl.rootsOwn(src) && !ofSystem(src.Path) {
 		if err := pl.tryIDMap(src.Path); err != nil {
 			pl.note("%s belongs to root, and cannot be written to: its files cannot be shown as the guest's (%v)", src.Path, err)

@@ -107,9 +107,22 @@ func (pl *planner) workspaceSource() {
 	}
 }
 
-// hiddenInWorkspace refuses a workspace that holds what is to be hidden: there it would
+// hiddenInWorkspace refuses a workspace, or a mount, that holds what is to be hidden: there it would
 // be seen, and a mount on top would last only until a program of the host replaces it.
 func (pl *planner) hiddenInWorkspace() {
+	for i, m := range pl.spec.FS.Mounts {
+		src, err := pl.lookup(m.Source)
+		if m.Type == MountTmpfs || err != nil {
+			continue
+		}
+		for _, h := range pl.plan.hidden {
+			if _, err := pl.lookup(h); err == nil && h != src.Path && rootfs.Within(src.Path, h) {
+				pl.fail(invalidField(at("fs.mounts", i)+".source", m.Source, "it contains %s, which is hidden: "+
+					"mount the directories in it that are wanted", h))
+				break
+			}
+		}
+	}
 	if pl.workspace == nil {
 		return
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tegmen-dev/tegmen/engine"
 	"github.com/tegmen-dev/tegmen/internal/holdback"
@@ -31,7 +34,7 @@ func reportHeld(held []engine.Held) {
 		first := list[0]
 		var names []string
 		for _, h := range list[:min(len(list), heldShown)] {
-			names = append(names, beneath(h.Path, h.Name))
+			names = append(names, printable(beneath(h.Path, h.Name)))
 		}
 		what := strings.Join(names, ", ")
 		if more := len(list) - len(names); more > 0 {
@@ -48,6 +51,15 @@ func reportHeld(held []engine.Held) {
 		fmt.Fprintf(os.Stderr, "tegmen: held back: %s, %s; --allow-write %s keeps it, "+
 			"tegmen held DIR lists, restores or drops it\n", what, first.Why, first.Name)
 	}
+}
+
+// printable is a name that a guest has chosen, on one line and without what a terminal
+// would obey.
+func printable(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 // beneath is a path from where a protected name begins in it.
@@ -123,9 +135,9 @@ func (o heldOptions) apply(args []string) (int, error) {
 		case o.drop:
 			err = errors.Join(err, store.Drop(it))
 		case workspace == "":
-			fmt.Printf("%s\t%s\n", it.At.Local().Format("2006-01-02 15:04:05"), filepath.Join(it.Workspace, it.Path))
+			fmt.Printf("%s\t%s\n", it.At.Local().Format("2006-01-02 15:04:05"), printable(filepath.Join(it.Workspace, it.Path)))
 		default:
-			fmt.Printf("%s\t%s, %s\n", it.At.Local().Format("2006-01-02 15:04:05"), it.Path, it.Why)
+			fmt.Printf("%s\t%s, %s\n", it.At.Local().Format("2006-01-02 15:04:05"), printable(it.Path), it.Why)
 		}
 	}
 	return 0, err

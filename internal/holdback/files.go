@@ -3,47 +3,111 @@ package holdback
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 )
 
-// moveInto moves a file or directory of the store, whatever the file systems. It
-// replaces nothing.
-func moveInto(from string, parent *os.File, name string) error {
-	at := filepath.Join(parent.Name(), name)
-	if runtime.GOOS == "linux" { // whatever a guest puts in the path's place meanwhile
-		at = fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), name)
+// moveInto moves a file or directory of the store into a directory of the workspace,
+// whatever the file systems. It replaces nothing, and follows no link there: a guest may
+// put anything in the way meanwhile, and this process may be root.
+func moveInto(from string, parent *os.Root, name string) error {
+	dir, err := parent.Open(".")
+	if err != nil {
+		return err
 	}
-	if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+	defer dir.Close()
+	if _, err := parent.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fs.ErrExist)
+	}
+	at := filepath.Join(parent.Name(), name)
+	if runtime.GOOS == "linux" { // whatever is at the directory's path now
+		at = fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 	}
 	if os.Rename(from, at) == nil {
 		return nil
 	}
-	st, err := os.Lstat(from)
+	own, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	item, err := os.OpenRoot(filepath.Dir(from))
+	if err != nil {
+		return err
+	}
+	defer item.Close()
+	return copyInto(item, filepath.Base(from), parent, name, own)
+}
+
+// copyInto copies a tree. What it makes belongs to the owner of own. A guest that is left
+// may still have a directory of the tree open, so no link in it leads out either.
+func copyInto(from *os.Root, old string, in *os.Root, name string, own fs.FileInfo) error {
+	st, err := from.Lstat(old)
 	if err != nil {
 		return err
 	}
 	switch {
 	case st.IsDir():
-		err = os.CopyFS(at, os.DirFS(from))
+		return copyDirInto(from, old, in, name, own, st.Mode().Perm()|0o700)
 	case st.Mode()&fs.ModeSymlink != 0:
-		var to string
-		if to, err = os.Readlink(from); err == nil {
-			err = os.Symlink(to, at)
+		to, err := from.Readlink(old)
+		if err == nil {
+			err = in.Symlink(to, name)
 		}
-	default:
-		var text []byte
-		if text, err = os.ReadFile(from); err == nil {
-			err = os.WriteFile(at, text, st.Mode().Perm())
-		}
+		return err
+	case !st.Mode().IsRegular():
+		return nil // no program reads settings from it
+	}
+	source, err := from.Open(old)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	f, err := in.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, st.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, source)
+	return errors.Join(err, giveTo(f, own), f.Close())
+}
+
+func copyDirInto(
+	from *os.Root, old string, in *os.Root, name string, own fs.FileInfo, mode fs.FileMode,
+) error {
+	tree, err := from.OpenRoot(old)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	entries, err := fs.ReadDir(tree.FS(), ".")
+	if err == nil {
+		err = in.Mkdir(name, 0o700)
 	}
 	if err != nil {
 		return err
 	}
-	return likeParent(at, parent)
+	sub, err := in.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	dir, err := sub.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// Another directory may have been put in its place: it is not given away.
+	if there, err := dir.Readdirnames(1); len(there) > 0 || !errors.Is(err, io.EOF) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	for _, e := range entries {
+		if err := copyInto(tree, e.Name(), sub, e.Name(), own); err != nil {
+			return err
+		}
+	}
+	return errors.Join(dir.Chmod(mode), giveTo(dir, own))
 }
 
 // removeAll removes a tree, even directories that a guest has closed to their owner.

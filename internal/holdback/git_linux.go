@@ -141,7 +141,10 @@ func (l *look) worktrees(dir int, rel string, n protect.Watched) error {
 	}
 	defer all.Close()
 	l.followNew(all, rel)
-	names, _ := all.Readdirnames(-1)
+	names, whole := someNames(all)
+	if !whole {
+		return l.take(dir, name, rel, n)
+	}
 	for _, name := range names {
 		if slices.Contains(n.Had, name) {
 			continue // the host's, of which that is mounted read-only
@@ -193,11 +196,20 @@ func (l *look) modules(dir int, name, rel string, n protect.Watched, depth int) 
 	}
 	defer d.Close()
 	l.followNew(d, rel)
-	if kindOf(int(d.Fd()), "HEAD") != 0 {
-		return l.gitDir(int(d.Fd()), rel, n, depth+1)
+	isGit := kindOf(int(d.Fd()), "HEAD") != 0
+	if isGit {
+		if err := l.gitDir(int(d.Fd()), rel, n, depth+1); err != nil {
+			return err
+		}
 	}
-	names, _ := d.Readdirnames(-1)
+	names, whole := someNames(d)
+	if !whole {
+		return l.take(dir, name, rel, n)
+	}
 	for _, inner := range names {
+		if isGit && slices.Contains(gitOwn, inner) {
+			continue
+		}
 		if kindOf(int(d.Fd()), inner) == unix.S_IFDIR {
 			if err := l.modules(int(d.Fd()), inner, rel, n, depth+1); err != nil {
 				return err
@@ -205,4 +217,18 @@ func (l *look) modules(dir int, name, rel string, n protect.Watched, depth int) 
 		}
 	}
 	return nil
+}
+
+// gitOwn are the directories in a directory of git that are no submodule's, or have been
+// looked at.
+var gitOwn = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "objects", "refs", "rr-cache", "worktrees"}
+
+// maxNames is how many linked worktrees, or submodules in one directory, are looked at: a
+// guest could otherwise make each look take seconds, in which it makes something else.
+const maxNames = 256
+
+// someNames are the names in a directory; whole is false if there are more than maxNames.
+func someNames(d *os.File) (names []string, whole bool) {
+	names, _ = d.Readdirnames(maxNames + 1)
+	return names, len(names) <= maxNames
 }

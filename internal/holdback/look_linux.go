@@ -81,14 +81,28 @@ func (f *finder) count(path string, most int) {
 	}
 }
 
-// kindOf is the type of what has a name in a directory; 0 if there is nothing.
+// kindOf is the type of what has a name in a directory; 0 if there is nothing. Where
+// that cannot be found out it is unknown, which is no type that may stay: a guest could
+// have closed the directory, to open it again later.
 func kindOf(dir int, name string) uint32 {
 	var st unix.Stat_t
-	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == unix.EACCES {
+		var d unix.Stat_t
+		if unix.Fstat(dir, &d) == nil && unix.Chmod(magic(dir), d.Mode&0o7777|0o700) == nil {
+			err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		}
+	}
+	switch err {
+	case nil:
+		return st.Mode & unix.S_IFMT
+	case unix.ENOENT, unix.ENOTDIR, unix.ENAMETOOLONG:
 		return 0
 	}
-	return st.Mode & unix.S_IFMT
+	return unknown
 }
+
+const unknown = unix.S_IFMT
 
 // take holds back what has a name, at the path rel from the directory.
 func (l *look) take(dir int, name, rel string, n protect.Watched) error {
@@ -100,12 +114,25 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the guest has removed it
 	}
+	if err != nil && disarm(dir, name) {
+		err = fmt.Errorf("%w; it is there as %s", err, name+disarmed)
+	}
 	if err == nil {
 		l.count(it.Path, maxTimes)
 		l.count("all of "+n.As, maxTaken)
 		l.report(Found{Path: path.Join(l.d.Source.Path, rel), Name: n.As, Why: n.Why, Action: protect.Moved})
 	}
 	return err
+}
+
+// disarmed ends the names of what could not be moved to the store, whose disk a guest may
+// have filled.
+const disarmed = ".held"
+
+// disarm gives what is there a name that no program looks for.
+func disarm(dir int, name string) bool {
+	_ = unix.Unlinkat(dir, name+disarmed, 0) // an earlier one: the latest is kept
+	return unix.Renameat2(dir, name, dir, name+disarmed, unix.RENAME_NOREPLACE) == nil
 }
 
 // refused reports that git has tried to replace what is read-only.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
@@ -24,20 +23,11 @@ func private(dir string) error {
 	return nil
 }
 
-// likeParent gives a tree that root has copied to the owner of where it is.
-func likeParent(at string, parent *os.File) error {
-	st, err := parent.Stat()
-	if err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	own, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
+// giveTo gives an open file that root has made to the owner of own.
+func giveTo(f *os.File, own fs.FileInfo) error {
+	st, ok := own.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 {
 		return nil
 	}
-	return filepath.WalkDir(at, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, int(own.Uid), int(own.Gid))
-	})
+	return f.Chown(int(st.Uid), int(st.Gid))
 }

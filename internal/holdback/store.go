@@ -126,7 +126,7 @@ func (s *Store) Restore(it Item) error {
 	if err := root.MkdirAll(filepath.Dir(it.Path), 0o755); err != nil {
 		return err
 	}
-	parent, err := root.Open(filepath.Dir(it.Path)) // through no link out of the workspace
+	parent, err := root.OpenRoot(filepath.Dir(it.Path)) // through no link out of the workspace
 	if err != nil {
 		return err
 	}

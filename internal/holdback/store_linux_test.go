@@ -103,6 +103,42 @@ func TestStoreTakesAndRestores(t *testing.T) {
 	}
 }
 
+// Who is still in the workspace may put a link in the way at any moment.
+func TestRestoreFollowsNoLink(t *testing.T) {
+	stores(t, func(t *testing.T, s *Store, ws string) {
+		victim, thing := filepath.Join(testenv.Dir(t), "victim"), filepath.Join(ws, "thing")
+		if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = os.Symlink(victim, thing) // one of them may be there
+					_ = os.Remove(thing)
+				}
+			}
+		}()
+		for range 300 {
+			at := filepath.Join(s.dir, "x")
+			err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(at, dataName), []byte("evil"), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Restore(Item{ID: "x", Workspace: ws, Path: "thing"}) // something may be there
+		}
+		close(stop)
+		<-stopped
+		if text, err := os.ReadFile(victim); err != nil || string(text) != "mine" {
+			t.Errorf("%q, %v", text, err)
+		}
+	})
+}
+
 func TestStoreDrops(t *testing.T) {
 	stores(t, func(t *testing.T, s *Store, ws string) {
 		if err := things["directory"](filepath.Join(ws, "thing")); err != nil {

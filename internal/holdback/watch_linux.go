@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +34,26 @@ type Watch struct {
 	wds    map[int32]bool
 	closed bool
 	failed error
+	poll   *time.Timer // nil: events come
+}
+
+// pollEvery is how often a Watch looks that is not told of everything.
+const pollEvery = 10 * time.Millisecond
+
+// beginToPoll looks from time to time: guests share their user's instances and watches of
+// inotify, and can use them up. It is called with the lock held.
+func (w *Watch) beginToPoll() {
+	if w.poll != nil {
+		return
+	}
+	w.poll = time.AfterFunc(pollEvery, func() {
+		w.look()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.closed {
+			w.poll.Reset(pollEvery)
+		}
+	})
 }
 
 // Start begins to look after the directories. Its error is rootfs.ErrChanged if
@@ -45,11 +66,11 @@ func (wr *Watcher) Start(store *Store, workspace string, dirs []protect.Dir) (_ 
 			storm: make(chan struct{}),
 		},
 	}
-	// Where it cannot be, since the user has too many instances or watches of inotify,
-	// Settle still finds what was made.
 	w.follow = func(fd int, name string, events uint32) {
 		if wd, err := wr.add(w, fd, name, events); err == nil {
 			w.wds[wd] = true
+		} else {
+			w.beginToPoll()
 		}
 	}
 	defer func() {
@@ -180,6 +201,9 @@ func (w *Watch) Close() error {
 		return nil
 	}
 	w.closed, w.follow = true, nil
+	if w.poll != nil {
+		w.poll.Stop()
+	}
 	w.lookLocked(true)
 	for _, d := range w.dirs {
 		for name := range w.taken {

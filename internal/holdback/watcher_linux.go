@@ -30,7 +30,7 @@ type subscriber interface {
 
 // What may be made in a directory, and a file that changes.
 const (
-	dirEvents  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR
+	dirEvents  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
 	fileEvents = unix.IN_MODIFY | unix.IN_CLOSE_WRITE
 )
 
@@ -99,7 +99,8 @@ func (wr *Watcher) told(events []byte) map[subscriber]bool {
 			delete(wr.byWD, wd)
 		}
 		for w, dir := range wr.byWD[wd] {
-			if dir != "" || w.concerns(name) {
+			// Without a name it is the directory itself, which has been closed or opened.
+			if dir != "" || name == "" || w.concerns(name) {
 				look[w] = true
 			}
 		}

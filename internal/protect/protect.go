@@ -98,6 +98,9 @@ func (w *planner) protect(d *Dir, g entry, as string) error {
 			return w.behind(d, g, path.Join(to, path.Join(parts[i+1:]...)), as)
 		}
 		src, err := w.find(path.Join(d.Source.Path, part))
+		if left := maxHollow; err == nil && last && !g.inGit && src.Dir && w.hollow(src.Path, &left) {
+			err = fs.ErrNotExist
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			p := Placeholder{Name: part, File: last && g.file, Data: g.data, Closed: last && g.closed}
@@ -118,6 +121,26 @@ func (w *planner) protect(d *Dir, g entry, as string) error {
 	call(parents)
 	return nil
 }
+
+// hollow reports whether there is no file in a watched directory: it may be another
+// guest's, who could remove it, and with it a mount that is on it.
+func (w *planner) hollow(dir string, left *int) bool {
+	if !w.Watch || w.ReadDir == nil {
+		return false
+	}
+	names, err := w.ReadDir(dir)
+	for _, name := range names {
+		at := path.Join(dir, name)
+		src, ferr := w.Lookup(at)
+		if *left--; *left < 0 || ferr != nil || src.Path != at || !src.Dir || !w.hollow(at, left) {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// maxHollow is how many directories are looked into for files.
+const maxHollow = 64
 
 // link keeps a symbolic link in the workspace from being replaced, and returns where it
 // leads: an absolute path of the host. Only a mount upon the link itself holds it.

@@ -327,8 +327,10 @@ func TestHostViewRefuses(t *testing.T) {
 		"hidden in the workspace": {engine.FS{View: engine.ViewHost, Workspace: home + "/proj", Hidden: []string{home + "/proj/.env"}},
 			engine.ErrInvalid, "it contains " + home + "/proj/.env"},
 		"hidden in /usr": {engine.FS{View: engine.ViewHost, Hidden: []string{"/usr/bin/env"}}, engine.ErrInvalid, "nothing in /usr can be hidden"},
-		"no such view":   {engine.FS{View: "all"}, engine.ErrInvalid, "neither system nor host"},
-		"a root":         {engine.FS{View: engine.ViewHost, Root: dir}, engine.ErrInvalid, "root directory"},
+		"a secret in a mount": {engine.FS{View: engine.ViewHost, Mounts: []engine.Mount{{Source: dir, Target: "/m", ReadOnly: true}}},
+			engine.ErrInvalid, "it contains " + home + "/.netrc"},
+		"no such view": {engine.FS{View: "all"}, engine.ErrInvalid, "neither system nor host"},
+		"a root":       {engine.FS{View: engine.ViewHost, Root: dir}, engine.ErrInvalid, "root directory"},
 	} {
 		if _, err := eng.Compile(engine.Spec{FS: c.fs}); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)

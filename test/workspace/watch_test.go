@@ -60,6 +60,7 @@ if os.fork() == 0:
         try: open(".mcp.json", "w").write("x")
         except OSError: pass
 while not os.path.exists(".mcp.json"): pass`, ""},
+	{"in a directory that is closed then", `open("t", "w"); d = os.open(".", os.O_RDONLY); os.rename("t", ".mcp.json"); os.fchmod(d, 0)`, ".mcp.json"},
 	{"Mercurial's hooks", `os.mkdir(".hg"); open(".hg/hgrc", "w").write("[hooks]")`, ".hg/hgrc"},
 	{"Mercurial's directory as a link", `os.mkdir("x"); open("x/hgrc", "w"); os.symlink("x", ".hg")`, ".hg"},
 	{"a bare repository", `os.mkdir("refs"); os.mkdir("objects"); open("config", "w"); open("HEAD", "w").write("ref: refs/heads/main\n")`, "HEAD"},
@@ -82,6 +83,9 @@ var madeInGit = []struct{ name, act, held string }{
 	{"a repository elsewhere", `sh("git init -q x"); open(".git", "w").write("gitdir: x/.git\n")`, ".git"},
 	{"a repository as a link", `sh("git init -q x"); os.symlink("x/.git", ".git")`, ".git"},
 	{"a submodule's hook", `sh("git init -q; git init -q --bare .git/modules/a/b"); open(".git/modules/a/b/hooks/x", "w")`, ".git/modules/a/b/hooks/x"},
+	{"a repository that is closed for the moment", `os.makedirs("g/objects"); os.mkdir("g/refs"); open("g/HEAD", "w").write("ref: refs/heads/m\n"); open("g/config", "w").write("[core]\n\tfsmonitor = evil\n"); os.chmod("g", 0o600); os.rename("g", ".git")`, ".git/config"},
+	{"a submodule below another", `sh("git init -q; git init -q --bare .git/modules/a; git init -q --bare .git/modules/a/b"); open(".git/modules/a/b/hooks/x", "w")`, ".git/modules/a/b/hooks/x"},
+	{"more submodules than anybody has", `[os.makedirs("m/%d" % i) for i in range(300)]; sh("git init -q"); os.rename("m", ".git/modules")`, ".git/modules"},
 	{"a linked worktree's settings", `sh("git init -q; git commit -q --allow-empty -m x; git worktree add -q y 2>/dev/null"); open(".git/worktrees/y/config.worktree", "w")`, ".git/worktrees/y/config.worktree"},
 	{"a linked worktree's common directory", `sh("git init -q; git commit -q --allow-empty -m x; git worktree add -q y 2>/dev/null"); open(".git/worktrees/y/commondir", "w").write("../../../x\n")`, ".git/worktrees/y/commondir"},
 }
@@ -193,6 +197,45 @@ func TestWorktreeConfigThatGitReads(t *testing.T) {
 		"sh", "-c", "echo >.git/config.worktree")
 	if !strings.Contains(string(res.Stderr), "Read-only file system") || len(res.Held) > 0 {
 		t.Errorf("%s, %s, %v", res.Outcome, res.Stderr, res.Held)
+	}
+}
+
+// What one guest has made may be the directory that another sandbox finds, and go again.
+func TestHeldBackInADirectoryOfAnotherGuest(t *testing.T) {
+	eng := testbox.Open(t)
+	ws := empty(t)
+	spec := engine.Spec{Keep: true, FS: engine.FS{Workspace: ws}}
+	first := testbox.Start(t, eng, spec)
+	testbox.Output(t, first, "mkdir -p .vscode/a .claude")
+	second := testbox.Start(t, eng, spec)
+	testbox.Output(t, first, "rm -r .vscode .claude")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testbox.Output(t, second, "mkdir -p .vscode .claude && echo >.vscode/tasks.json && echo >.claude/settings.json")
+	for _, path := range []string{".vscode/tasks.json", ".claude/settings.json"} {
+		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+}
+
+// Where the store cannot be written to, nothing has a name that a program of the host looks for.
+func TestHeldBackWithoutAStore(t *testing.T) {
+	ws := empty(t)
+	eng := testbox.OpenOn(t, func(h *engine.Host) { h.HeldDir = filepath.Join(os.DevNull, "held") })
+	res, err := testbox.Start(t, eng, engine.Spec{FS: engine.FS{Workspace: ws}}).Command("sh", "-c",
+		"echo mine >.mcp.json; mkdir .vscode; echo >.vscode/tasks.json").Run()
+	if err == nil || !strings.Contains(err.Error(), ".mcp.json.held") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	for _, path := range []string{".mcp.json", ".vscode/tasks.json"} {
+		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(ws, ".mcp.json.held")); err != nil || string(text) != "mine\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
