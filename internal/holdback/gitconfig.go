@@ -79,8 +79,15 @@ func sectionOf(line string) (string, bool) {
 
 func harmlessSetting(line string, allowed []string) bool {
 	key, value, ok := strings.Cut(line, "=")
-	key, value = strings.ToLower(strings.TrimSpace(key)), strings.Trim(value, `" `)
-	if !ok || !slices.Contains(allowed, key) {
+	key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+	if inner, quoted := strings.CutPrefix(value, `"`); quoted {
+		if value, quoted = strings.CutSuffix(inner, `"`); !quoted {
+			return false
+		}
+		value = strings.TrimSpace(value)
+	}
+	// Quotes within are dropped by git: ext:"": is ext::.
+	if !ok || !slices.Contains(allowed, key) || strings.Contains(value, `"`) {
 		return false
 	}
 	// "ext::sh -c …" is a command, and so can be what begins with a dash.
