@@ -94,7 +94,8 @@ func (r *Result) judge(e box.Exit, cause Outcome, ending bool, cpuLimit time.Dur
 	killed := r.Signal == syscall.SIGKILL
 	failed := r.Signal != 0 || r.ExitCode != 0
 	switch {
-	case killed && cause != "":
+	case failed && cause != "":
+		// Its children, or its channel, may have been ended a moment before itself.
 		r.Outcome = cause
 	case used.By == box.ByCgroup && used.OOM > 0 && used.OOMKill > 0:
 		// Whichever process the kernel took, all of the sandbox's are killed then;
