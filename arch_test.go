@@ -42,6 +42,7 @@ var libraries = map[string]string{
 // layers orders the packages; each may import what is in a lower one. Those of
 // one layer do not import each other.
 var layers = [][]string{
+	{"internal/mountinfo"},
 	{
 		"internal/launch", "internal/lines", "internal/sample", "internal/jsoncount", "rootfs",
 		"internal/toolcall", "internal/fakehost", "internal/source",

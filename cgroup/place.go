@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tegmen-dev/tegmen/internal/mountinfo"
 )
 
 // A Place is a directory in which this process may create cgroups, or the reason why
@@ -143,16 +145,10 @@ func (v view) candidate(dir string, own bool) Place {
 func (v view) own() (mount, dir string, none Place) {
 	var root string
 	v1 := false
-	for line := range strings.Lines(v.mounts) {
-		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw (proc_pid_mountinfo(5))
-		before, after, ok := strings.Cut(line, " - ")
-		f, fs := strings.Fields(before), strings.Fields(after)
-		if !ok || len(f) < 5 || len(fs) < 1 {
-			continue
-		}
-		switch fs[0] {
+	for _, m := range mountinfo.Parse(v.mounts) {
+		switch m.Type {
 		case "cgroup2":
-			root, mount = unescape(f[3]), unescape(f[4])
+			root, mount = m.Root, m.Point
 		case "cgroup":
 			v1 = true
 		}
@@ -227,12 +223,4 @@ func list(pids []int) string {
 		words = append(words, "…")
 	}
 	return "pid " + strings.Join(words, ", ")
-}
-
-// unescape decodes the octal escapes of mountinfo.
-func unescape(s string) string {
-	for _, c := range []string{" ", "\t", "\n", `\`} {
-		s = strings.ReplaceAll(s, fmt.Sprintf(`\%03o`, c[0]), c)
-	}
-	return s
 }

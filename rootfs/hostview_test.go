@@ -12,22 +12,6 @@ import (
 	"github.com/tegmen-dev/tegmen/rootfs"
 )
 
-func TestParseMounts(t *testing.T) {
-	const text = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-23 22 0:21 / /proc rw,nosuid - proc proc rw
-40 22 8:2 /@home /with\040space\134and\011tab rw master:3 propagate_from:2 - btrfs /dev/sda2 rw,subvol=/@home
-not a mount
-41 22 8:2 / /cut - `
-	want := []rootfs.HostMount{
-		{Path: "/", Root: "/", Type: "ext4", Dev: "8:1"},
-		{Path: "/proc", Root: "/", Type: "proc", Dev: "0:21"},
-		{Path: "/with space\\and\ttab", Root: "/@home", Type: "btrfs", Dev: "8:2"},
-	}
-	if got := rootfs.ParseMounts(text); !slices.Equal(got, want) {
-		t.Errorf("got %q; want %q", got, want)
-	}
-}
-
 // list lists the names in a directory of the machine.
 func (m machine) list(dir string) (names []string, err error) {
 	if !slices.Contains(m.dirs, dir) {

@@ -20,6 +20,7 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/box"
 	"github.com/tegmen-dev/tegmen/internal/holdback"
 	"github.com/tegmen-dev/tegmen/internal/launch"
+	"github.com/tegmen-dev/tegmen/internal/mountinfo"
 	"github.com/tegmen-dev/tegmen/internal/protect"
 	"github.com/tegmen-dev/tegmen/internal/setup"
 	"github.com/tegmen-dev/tegmen/ns"
@@ -153,9 +154,12 @@ func umask() (mask int) {
 }
 
 // mounts lists the host's mounts.
-func mounts() ([]rootfs.HostMount, error) {
+func mounts() (list []rootfs.HostMount, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
-	return rootfs.ParseMounts(string(text)), err
+	for _, m := range mountinfo.Parse(string(text)) {
+		list = append(list, rootfs.HostMount{Path: m.Point, Root: m.Root, Type: m.Type, Dev: m.Device})
+	}
+	return list, err
 }
 
 // hasSeccomp asks for an action that is as old as the filters need (4.14).

@@ -109,30 +109,6 @@ func parsePID(name []byte) (int, bool) {
 	return int(n), ok && len(rest) == 0 && name[0] != '-' && name[0] != ' ' && name[0] != '\t'
 }
 
-// mount is a line of mountinfo.
-type mount struct {
-	dev, point, kind []byte
-	writable         bool
-}
-
-// parseMount parses a line of /proc/PID/mountinfo (proc_pid_mountinfo(5)):
-// id, parent, device, root, mount point, options, further fields, "-", type.
-func parseMount(line []byte) (m mount, ok bool) {
-	fields := bytes.Fields(line)
-	end := -1
-	for i, f := range fields {
-		if i > 5 && len(f) == 1 && f[0] == '-' {
-			end = i
-			break
-		}
-	}
-	if end < 0 || end+1 >= len(fields) {
-		return m, false
-	}
-	writable := bytes.HasPrefix(fields[5], []byte("rw"))
-	return mount{fields[2], fields[4], fields[end+1], writable}, true
-}
-
 // eachMapping parses /proc/PID/smaps and yields each mapping's device, inode and
 // proportional share in bytes.
 func eachMapping(b []byte, each func(dev []byte, ino, pss uint64)) {

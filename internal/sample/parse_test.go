@@ -70,23 +70,6 @@ func TestParsePID(t *testing.T) {
 	}
 }
 
-func TestParseMount(t *testing.T) {
-	for _, c := range []struct{ name, text, dev, point, kind string }{
-		{"plain", "36 35 0:31 / /tmp rw,nosuid - tmpfs tmpfs rw,size=4096k", "0:31", "/tmp", "tmpfs"},
-		{"with further fields", "36 35 0:31 /a /t\\040mp rw shared:1 master:2 - tmpfs a-b rw", "0:31", "/t\\040mp", "tmpfs"},
-		{"a mount point named as the mark", "36 35 0:31 / - rw - tmpfs tmpfs rw", "0:31", "-", "tmpfs"},
-		{"cut", "36 35 0:31 / /tmp rw -", "", "", ""},
-		{"empty", "", "", "", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m, ok := parseMount([]byte(c.text))
-			if ok != (c.dev != "") || string(m.dev) != c.dev || string(m.point) != c.point || string(m.kind) != c.kind || ok && !m.writable {
-				t.Errorf("got %s %s %s %v", m.dev, m.point, m.kind, m.writable)
-			}
-		})
-	}
-}
-
 func TestEachMapping(t *testing.T) {
 	const text = `7f00-7f01 rw-s 00000000 00:31 7                          /dev/shm/a b
 Size:                  4 kB
@@ -133,7 +116,6 @@ func FuzzParse(f *testing.F) {
 		}
 		parseRollup(b)
 		parsePID(b)
-		parseMount(b)
 		eachMapping(b, func(_ []byte, _, pss uint64) {
 			if pss%1024 != 0 {
 				t.Errorf("%q: %d", b, pss)
