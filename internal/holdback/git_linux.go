@@ -141,15 +141,22 @@ func (l *look) worktrees(dir int, rel string, n protect.Watched) error {
 	}
 	defer all.Close()
 	l.followNew(all, rel)
-	names, whole := someNames(all)
-	if !whole {
+	treat := l.worktree
+	names, whole := someNames(all, len(n.Had))
+	switch {
+	case whole:
+	case len(n.Had) == 0:
 		return l.take(dir, name, rel, n)
+	default: // the host's stay
+		treat = l.take
+		rest, _ := all.Readdirnames(-1)
+		names = append(names, rest...)
 	}
 	for _, name := range names {
 		if slices.Contains(n.Had, name) {
 			continue // the host's, of which that is mounted read-only
 		}
-		if err := gone(l.worktree(int(all.Fd()), name, path.Join(rel, name), n)); err != nil {
+		if err := gone(treat(int(all.Fd()), name, path.Join(rel, name), n)); err != nil {
 			return err
 		}
 	}
@@ -202,7 +209,7 @@ func (l *look) modules(dir int, name, rel string, n protect.Watched, depth int) 
 			return err
 		}
 	}
-	names, whole := someNames(d)
+	names, whole := someNames(d, 0)
 	if !whole {
 		return l.take(dir, name, rel, n)
 	}
@@ -227,8 +234,9 @@ var gitOwn = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "ob
 // guest could otherwise make each look take seconds, in which it makes something else.
 const maxNames = 256
 
-// someNames are the names in a directory; whole is false if there are more than maxNames.
-func someNames(d *os.File) (names []string, whole bool) {
-	names, _ = d.Readdirnames(maxNames + 1)
-	return names, len(names) <= maxNames
+// someNames are the names in a directory; whole is false if there are more than maxNames
+// besides those that it had.
+func someNames(d *os.File, had int) (names []string, whole bool) {
+	names, _ = d.Readdirnames(had + maxNames + 1)
+	return names, len(names) <= had+maxNames
 }

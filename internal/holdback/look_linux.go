@@ -3,6 +3,7 @@
 package holdback
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,8 +89,7 @@ func kindOf(dir int, name string) uint32 {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if err == unix.EACCES {
-		var d unix.Stat_t
-		if unix.Fstat(dir, &d) == nil && unix.Chmod(magic(dir), d.Mode&0o7777|0o700) == nil {
+		if _, ok := widen(dir); ok {
 			err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		}
 	}
@@ -114,8 +114,10 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the guest has removed it
 	}
-	if err != nil && disarm(dir, name) {
-		err = fmt.Errorf("%w; it is there as %s", err, name+disarmed)
+	if err != nil {
+		if now, ok := disarm(dir, name); ok {
+			err = fmt.Errorf("%w; it is there as %s", err, now)
+		}
 	}
 	if err == nil {
 		l.count(it.Path, maxTimes)
@@ -129,10 +131,16 @@ func (l *look) take(dir int, name, rel string, n protect.Watched) error {
 // have filled.
 const disarmed = ".held"
 
-// disarm gives what is there a name that no program looks for.
-func disarm(dir int, name string) bool {
-	_ = unix.Unlinkat(dir, name+disarmed, 0) // an earlier one: the latest is kept
-	return unix.Renameat2(dir, name, dir, name+disarmed, unix.RENAME_NOREPLACE) == nil
+// disarm gives what is there a name that no program looks for. It replaces nothing: the
+// second name is one that no guest can have taken, and is never too long.
+func disarm(dir int, name string) (now string, ok bool) {
+	widen(dir)
+	for _, now := range []string{name + disarmed, name[:min(len(name), 200)] + disarmed + "-" + rand.Text()[:10]} {
+		if unix.Renameat2(dir, name, dir, now, unix.RENAME_NOREPLACE) == nil {
+			return now, true
+		}
+	}
+	return "", false
 }
 
 // refused reports that git has tried to replace what is read-only.

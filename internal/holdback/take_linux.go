@@ -36,16 +36,14 @@ func (s *Store) take(dir int, name string, it Item) error {
 func (s *Store) move(dir int, name, to string) error {
 	err := unix.Renameat2(dir, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if err == unix.EACCES || err == unix.EPERM {
-		var st unix.Stat_t
-		if serr := unix.Fstat(dir, &st); serr != nil {
-			return serr
-		}
 		// Writable for the moment, the directory as well as what moves: its ".."
 		// changes.
-		_ = unix.Chmod(magic(dir), st.Mode&0o7777|0o700)
+		before, ok := widen(dir)
 		openUp(dir, name)
 		err = unix.Renameat2(dir, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-		_ = unix.Chmod(magic(dir), st.Mode&0o7777)
+		if ok {
+			_ = unix.Chmod(magic(dir), before)
+		}
 	}
 	if err == unix.EXDEV {
 		err = copyTree(dir, name, to, 0)
@@ -61,6 +59,16 @@ func (s *Store) move(dir int, name, to string) error {
 
 // magic is a path for an open file, whatever is at its own path now.
 func magic(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// widen opens a directory to its owner, and returns the mode that it had.
+func widen(dir int) (before uint32, ok bool) {
+	var st unix.Stat_t
+	if unix.Fstat(dir, &st) != nil {
+		return 0, false
+	}
+	before = st.Mode & 0o7777
+	return before, unix.Chmod(magic(dir), before|0o700) == nil
+}
 
 // openUp opens a directory to its owner, and nothing that a link leads to.
 func openUp(dir int, name string) {
