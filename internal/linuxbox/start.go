@@ -44,6 +44,7 @@ func (m *Machine) namespaces(c *box.Config, upperFD int, begin time.Time) (*nsBo
 	var pid int
 	if t != nil {
 		init, pid, err = m.fromTemplate(s, config, t)
+		m.templates.release(t)
 	} else {
 		init, pid, err = m.direct(s, c, config, upperFD)
 	}

@@ -20,6 +20,7 @@ type templates struct {
 	m     *Machine
 	mu    sync.Mutex
 	byKey map[string]*template
+	takes int // how often one was taken
 
 	last    *box.Config // whose key was computed last: one Plan is often started many times
 	lastKey string
@@ -29,6 +30,8 @@ type templates struct {
 // program that starts one sandbox only does not pay for it.
 type template struct {
 	wanted      int
+	last        int // the take of templates that was its last
+	users       int // starts that use it now
 	user, mount *os.File
 	networks    networks
 }
@@ -90,7 +93,8 @@ func (n *networks) close() {
 // time; each is two descriptors and a dozen mounts.
 const maxTemplates = 64
 
-// take returns the template for a plan, or nil when there is none (yet).
+// take returns the template for a plan, or nil when there is none (yet). The caller
+// releases it.
 func (ts *templates) take(s *launch.Spawner, c *box.Config, l *rootfs.Layout) (*template, error) {
 	if ts == nil || l.Direct {
 		return nil, nil
@@ -100,12 +104,14 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config, l *rootfs.Layout) (*
 	key := ts.key(c, l)
 	t := ts.byKey[key]
 	if t == nil {
-		if len(ts.byKey) == maxTemplates {
-			return nil, nil
+		if err := ts.makeRoom(); err != nil {
+			return nil, err
 		}
 		t = new(template)
 		ts.byKey[key] = t
 	}
+	ts.takes++
+	t.last = ts.takes
 	if t.wanted++; t.wanted == 1 {
 		return nil, nil
 	}
@@ -114,7 +120,34 @@ func (ts *templates) take(s *launch.Spawner, c *box.Config, l *rootfs.Layout) (*
 			return nil, err
 		}
 	}
+	t.users++
 	return t, nil
+}
+
+func (ts *templates) release(t *template) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t.users--
+}
+
+// makeRoom drops the template that was not taken for the longest time, if there are as
+// many as there may be. It would keep a workspace's file system busy as well.
+func (ts *templates) makeRoom() error {
+	if len(ts.byKey) < maxTemplates {
+		return nil
+	}
+	oldest := ""
+	for key, t := range ts.byKey {
+		if t.users == 0 && (oldest == "" || t.last < ts.byKey[oldest].last) {
+			oldest = key
+		}
+	}
+	t := ts.byKey[oldest]
+	if t == nil {
+		return nil // all are in use
+	}
+	delete(ts.byKey, oldest)
+	return t.close()
 }
 
 // key is the same for sandboxes that may share a template. It covers the whole table:
