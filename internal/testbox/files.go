@@ -3,6 +3,7 @@
 package testbox
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,12 +26,33 @@ func Bind(source, target string) engine.Mount {
 func Workspace(t testing.TB) string {
 	t.Helper()
 	dir := testenv.Dir(t)
-	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, Nobody, Nobody); err != nil {
-			t.Fatal(err)
-		}
-	}
+	GiveTo(t, dir, Nobody)
 	return dir
+}
+
+// GiveTo has a tree belong to a user and the group of that number, if root runs the tests.
+func GiveTo(t testing.TB, dir string, uid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, uid, uid))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// IDMap needs a file system that can have idmapped mounts.
+func IDMap(dir string) testenv.Feature {
+	return testenv.Try("idmap", func() error {
+		h, err := engine.ProbeHost()
+		if err == nil {
+			err = h.TryIDMap(dir)
+		}
+		return err
+	})
 }
 
 // Owner returns the uid of who owns a file.

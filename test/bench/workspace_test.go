@@ -3,9 +3,7 @@
 package bench_test
 
 import (
-	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 
 	"github.com/tegmen-dev/tegmen/internal/testbox"
@@ -36,15 +34,13 @@ func (w *bench) workspace() []row {
 // checkout makes a directory of git with a commit, which guests own, whoever runs this.
 func (w *bench) checkout() string {
 	dir := testenv.Dir(w)
-	script := "git init -q && git -c user.email=a@example.org -c user.name=A commit -q --allow-empty -m first"
-	if os.Geteuid() == 0 {
-		script += " && chown -R " + strconv.Itoa(testbox.Nobody) + " ."
-	}
-	cmd := exec.Command("sh", "-c", script)
+	cmd := exec.Command("sh", "-c",
+		"git init -q && git -c user.email=a@example.org -c user.name=A commit -q --allow-empty -m first")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%v: %s", err, out)
 	}
+	testbox.GiveTo(w, dir, testbox.Nobody)
 	return dir
 }
 

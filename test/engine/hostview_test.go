@@ -52,22 +52,8 @@ func viewDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	return dir
-}
-
-// give has the tree belong to nobody, whom guests of root are.
-func give(t *testing.T, dir string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return
-	}
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, 65534, 65534))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // put makes a file of the host, and its parents.
@@ -109,7 +95,7 @@ func TestHostView(t *testing.T) {
 	put(t, filepath.Join(home, ".gitconfig"), "[user]\n\tname = Me\n", 0o600)
 	put(t, filepath.Join(home, ".cache/tool/old"), "old", 0o600)
 	put(t, filepath.Join(dir, "shared/lib"), "lib", 0o644)
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	sandbox := testbox.Start(t, openView(t, home), hostView(proj))
 	for _, c := range []struct{ script, want string }{
 		{"mine", "my tool"},
@@ -161,7 +147,7 @@ func TestHostViewHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	again := rootfs.HostMount{Path: filepath.Join(dir, "again"), Root: home, Type: "ext4", Dev: "1:1"}
 	whole := rootfs.HostMount{Path: home, Root: home, Type: "ext4", Dev: "1:1"}
 	spec := hostView(proj)
@@ -215,7 +201,7 @@ func TestHostViewReachesNoListener(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "daemon"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	sandbox := testbox.Start(t, openView(t, home), hostView(proj))
 	for _, at := range []string{filepath.Join(home, "agent"), filepath.Join(dir, "daemon", "socket")} {
 		socket, pipe := at+".s", at+".p"
@@ -273,7 +259,7 @@ func TestHostViewOfMounts(t *testing.T) {
 	if err := os.Symlink("disk/file", filepath.Join(home, "link")); err != nil {
 		t.Fatal(err)
 	}
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	eng := openView(t, home, rootfs.HostMount{Path: home + "/disk", Root: "/", Type: "xfs", Dev: "1:1"},
 		rootfs.HostMount{Path: home + "/auto", Root: "/", Type: "autofs", Dev: "1:2"})
 	plan, err := eng.Compile(hostView(proj))
@@ -300,7 +286,7 @@ func TestHostViewShowsMounts(t *testing.T) {
 	for _, name := range []string{".npmrc", ".ssh/known_hosts", ".ssh/id", ".aws/config"} {
 		put(t, filepath.Join(home, name), name+"\n", 0o644)
 	}
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	spec := hostView(proj)
 	for _, name := range []string{".npmrc", ".ssh/known_hosts", ".aws"} {
 		at := filepath.Join(home, name)
@@ -316,7 +302,7 @@ func TestHostViewRefuses(t *testing.T) {
 	dir := viewDir(t)
 	home := filepath.Join(dir, "home")
 	put(t, filepath.Join(home, ".netrc"), "", 0o644)
-	give(t, dir)
+	testbox.GiveTo(t, dir, testbox.Nobody)
 	eng := openView(t, home)
 	for name, c := range map[string]struct {
 		fs   engine.FS
@@ -354,13 +340,7 @@ func TestHostViewOfRoot(t *testing.T) {
 		"; cd " + home + "; echo mine >new; echo changed >.bashrc; cat new .bashrc; echo made >proj/made; echo $?"
 
 	t.Run("shown", func(t *testing.T) {
-		testenv.Need(t, testenv.Try("idmap", func() error {
-			h, err := engine.ProbeHost()
-			if err == nil {
-				err = h.TryIDMap(home)
-			}
-			return err
-		}))
+		testenv.Need(t, testbox.IDMap(home))
 		got := says(t, testbox.Start(t, openView(t, home, mount), hostView(home+"/proj")), script)
 		if !strings.HasPrefix(got, home+" "+home+"/bin:/usr/bin:/bin:") || !strings.Contains(got, "root/.bashrc of root") ||
 			!strings.HasSuffix(got, "mine\nchanged\n0") || strings.Contains(got, "id of root") || strings.Contains(got, "file of root") {

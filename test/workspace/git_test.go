@@ -35,12 +35,7 @@ func git(t testing.TB, dir string, args ...string) string {
 // handOver gives a directory to the account of guests.
 func handOver(t testing.TB, dir string) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		return
-	}
-	if out, err := exec.Command("chown", "-R", "4321:4321", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	testbox.GiveTo(t, dir, 4321)
 }
 
 // repository makes a workspace with a git repository of one commit.

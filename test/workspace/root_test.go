@@ -21,13 +21,7 @@ func idmaps(t *testing.T) string {
 	t.Helper()
 	testenv.Need(t, testenv.Root)
 	dir := testenv.Dir(t)
-	testenv.Need(t, testenv.Try("idmap", func() error {
-		h, err := engine.ProbeHost()
-		if err == nil {
-			err = h.TryIDMap(dir)
-		}
-		return err
-	}))
+	testenv.Need(t, testbox.IDMap(dir))
 	ws := filepath.Join(dir, "ws")
 	script(t, dir, "mkdir ws && chmod 700 ws && cd ws && echo mine >file && chmod 600 file && mkdir dir && cp /bin/true suid && chmod 4755 suid")
 	return ws
