@@ -91,7 +91,7 @@ func (pl *planner) hostView(o rootfs.Options) (rootfs.Table, error) {
 		return nil, err
 	}
 	pl.plan.hidden = hidden
-	pl.hiddenInWorkspace()
+	pl.refuseHidden()
 	for _, m := range unseen {
 		pl.note("%s is not shown: its file system is %s", m.Path, m.Type)
 	}
@@ -107,37 +107,42 @@ func (pl *planner) workspaceSource() {
 	}
 }
 
-// hiddenInWorkspace refuses a workspace, or a mount, that holds what is to be hidden: there it would
-// be seen, and a mount on top would last only until a program of the host replaces it.
-func (pl *planner) hiddenInWorkspace() {
+// refuseHidden refuses a workspace, or a mount, that holds what is to be hidden: there it
+// would be seen, and a mount on top would last only until a program of the host replaces it.
+func (pl *planner) refuseHidden() {
 	for i, m := range pl.spec.FS.Mounts {
-		src, err := pl.lookup(m.Source)
-		if m.Type == MountTmpfs || err != nil {
+		if m.Type == MountTmpfs {
 			continue
 		}
-		for _, h := range pl.plan.hidden {
-			if _, err := pl.lookup(h); err == nil && h != src.Path && rootfs.Within(src.Path, h) {
+		if src, err := pl.lookup(m.Source); err == nil {
+			if h := pl.hiddenIn(src.Path); h != "" {
 				pl.fail(invalidField(at("fs.mounts", i)+".source", m.Source, "it contains %s, which is hidden: "+
 					"mount the directories in it that are wanted", h))
-				break
 			}
 		}
 	}
 	if pl.workspace == nil {
 		return
 	}
-	// What is asked for by name need not exist, nor be hidden if it does not.
+	if h := pl.hiddenIn(pl.workspace.Path); h != "" {
+		pl.fail(invalidField("fs.workspace", pl.spec.FS.Workspace, "it contains %s, which is hidden: "+
+			"choose a directory that has no such files, or the system's view", h))
+	}
+}
+
+// hiddenIn is a hidden path in a directory; "" is none. What is asked for by name need not
+// exist, nor be hidden if it does not.
+func (pl *planner) hiddenIn(dir string) string {
 	for _, h := range append(slices.Clone(pl.spec.FS.Hidden), pl.plan.hidden...) {
 		h = filepath.Clean(h)
-		if h == pl.workspace.Path || !rootfs.Within(pl.workspace.Path, h) {
+		if h == dir || !rootfs.Within(dir, h) {
 			continue
 		}
 		if _, err := pl.lookup(h); err == nil || slices.Contains(pl.spec.FS.Hidden, h) {
-			pl.fail(invalidField("fs.workspace", pl.spec.FS.Workspace, "it contains %s, which is hidden: "+
-				"choose a directory that has no such files, or the system's view", h))
-			return
+			return h
 		}
 	}
+	return ""
 }
 
 func (pl *planner) listDir(dir string) ([]string, error) {

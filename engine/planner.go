@@ -84,8 +84,11 @@ func (pl *planner) isHost(src rootfs.Source) bool {
 	if src.Path == "/" {
 		return true
 	}
+	if !src.Dir {
+		return false
+	}
 	root, err := pl.lookup("/")
-	return err == nil && src.Dir && src.Identity == root.Identity
+	return err == nil && src.Identity == root.Identity
 }
 
 // decideUser finds out who commands run as. It reports whether that is known.

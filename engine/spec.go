@@ -62,9 +62,9 @@ type FS struct {
 	// View says what of the host's files can be seen without a Root; "" is ViewSystem.
 	View ViewMode
 	// Hidden are paths of the host that do not exist inside, with what is beneath them,
-	// besides SecretPaths. On Linux they need ViewHost and cannot lie in the workspace; what
-	// a mount shows can be seen all the same. On macOS they can be neither read nor written,
-	// whatever else is allowed; SecretPaths that are mounted are not hidden.
+	// besides SecretPaths. On Linux they need ViewHost and cannot lie in the workspace or in
+	// what is mounted; what is mounted itself can be seen. On macOS they can be neither read
+	// nor written, whatever else is allowed; SecretPaths that are mounted are not hidden.
 	Hidden []string
 	// Overlay makes Root writable; what is written is lost.
 	Overlay bool

@@ -17,10 +17,7 @@ type Limits struct {
 	V1 bool
 }
 
-const (
-	cgroups = "/sys/fs/cgroup"
-	cgroup2 = "cgroup2"
-)
+const cgroups = "/sys/fs/cgroup"
 
 // addLimits adds what programs look for in a cgroup of their own (cgroups(7)), whoever
 // limits them. They read these files if /proc/self/mountinfo has a cgroup2 there, so one
@@ -62,7 +59,7 @@ func (o Options) addLimits(t Table, look Lookup) Table {
 			entry{"proc", "#subsys_name\thierarchy\tnum_cgroups\tenabled\n" +
 				"cpuset\t0\t1\t1\ncpu\t0\t1\t1\ncpuacct\t0\t1\t1\nmemory\t0\t1\t1\npids\t0\t1\t1\n"})
 	}
-	t = t.Add(Node{Path: cgroups, Kind: Dir, Mode: 0o755, Above: cgroup2})
+	t = t.Add(Node{Path: cgroups, Kind: Dir, Mode: 0o755, Cgroup: true})
 	for _, f := range files {
 		t = t.Add(Node{Path: path.Join(cgroups, f.name), Kind: File, Mode: 0o444, Data: f.data})
 	}
@@ -74,10 +71,10 @@ func (o Options) addLimits(t Table, look Lookup) Table {
 	return t
 }
 
-// AboveCgroup is the path of the node that hides a cgroup2; "" if there is none.
-func (t Table) AboveCgroup() string {
+// Cgroup is the path of the node above a cgroup2; "" if there is none.
+func (t Table) Cgroup() string {
 	for _, n := range t {
-		if n.Above == cgroup2 {
+		if n.Cgroup {
 			return n.Path
 		}
 	}

@@ -80,7 +80,7 @@ type Node struct {
 	Mode     uint32   // Dir, File, Tmpfs, Static, writable View, Overlay except as the root: permission bits
 	Size     int64    // Tmpfs, Overlay, writable View: bytes; 0 is no limit, as in the kernel
 	Inodes   int64    // Tmpfs, Overlay, writable View: number of files; 0 is no limit
-	Above    string   // Dir: the type of a file system that is mounted below it, where that can be
+	Cgroup   bool     // Dir: a cgroup2 is mounted below it, where that can be
 	Cgroups  string   // Proc: the path inside of what takes the place of its file cgroups; "": nothing
 	Masked   []string // Proc: files that read as empty, directories that are empty (with a trailing slash)
 	Locked   []string // Proc: read-only
@@ -186,8 +186,8 @@ func (t Table) Key() string {
 	k := make(key, 0, 128*len(t))
 	for _, n := range t {
 		k.numbers(int64(n.Kind), int64(n.Mode), n.Size, n.Inodes)
-		k.bools(n.ReadOnly, n.Mapped, n.NoExec)
-		k.strings(n.Path, n.Data, n.Above, n.Cgroups)
+		k.bools(n.ReadOnly, n.Mapped, n.NoExec, n.Cgroup)
+		k.strings(n.Path, n.Data, n.Cgroups)
 		for _, list := range [][]string{n.Masked, n.Locked, n.Hidden} {
 			k.numbers(int64(len(list)))
 			k.strings(list...)

@@ -5,7 +5,6 @@ package linuxbox
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -152,8 +151,7 @@ func (b *nsBox) Watch() <-chan box.Exceeded {
 func (b *nsBox) full() (list []box.Full) {
 	for _, dir := range []string{"/tmp", "/workspace", "/dev/shm"} {
 		var st unix.Statfs_t
-		// Through pid 1, whose root a guest cannot change.
-		if unix.Statfs(fmt.Sprintf("/proc/%d/root%s", b.pid, dir), &st) != nil || st.Type != unix.TMPFS_MAGIC {
+		if unix.Statfs(b.rootDir()+dir, &st) != nil || st.Type != unix.TMPFS_MAGIC {
 			continue
 		}
 		if st.Blocks > 0 && st.Bfree == 0 {

@@ -167,7 +167,7 @@ func (p *nsProcess) start(c setup.Command) error {
 	if b.group != nil {
 		c.CgroupFD = int(b.group.Dir().Fd())
 		if begun := b.first.begin(); begun != nil {
-			c.ShowCgroup = b.config.Table.AboveCgroup()
+			c.ShowCgroup = b.config.Table.Cgroup()
 			defer func() { begun(p.pid > 0) }()
 		}
 	}

@@ -40,7 +40,7 @@ type Command struct {
 
 	// CgroupFD is the directory of the cgroup to start in; 0 is the host's own.
 	CgroupFD int
-	// ShowCgroup is the path inside of a directory that is above a cgroup2 (rootfs.Node.Above).
+	// ShowCgroup is the path inside of a directory that is above a cgroup2 (rootfs.Node.Cgroup).
 	// Another one is mounted there, whose root is the command's cgroup: Go's runtime believes
 	// no other. "": none is. The command must be the first of its sandbox: for a moment any
 	// could look into it.
@@ -83,7 +83,7 @@ func Enter(c Command) *Entry {
 		outer.Do("hide cgroup", "", unix.SYS_UNSHARE, launch.Int(unix.CLONE_NEWCGROUP))
 	}
 	if c.ShowCgroup != "" {
-		mountBelow(outer, "cgroup2", c.ShowCgroup)
+		mountCgroupBelow(outer, c.ShowCgroup)
 	}
 	outer.Phase(launch.Confine)
 	// Here and not in the command: a command that a guest has stopped then holds no

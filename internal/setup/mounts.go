@@ -150,9 +150,10 @@ func (t *tree) setQuotas(proc string) {
 	}
 }
 
-// mountBelow mounts a file system, if that can be, where only mountinfo shows it: below the
+// mountCgroupBelow mounts a cgroup2, if that can be, where only mountinfo shows it: below the
 // directory that is there, which is read-only.
-func mountBelow(p *launch.Program, fstype, at string) {
+func mountCgroupBelow(p *launch.Program, at string) {
+	const fstype = "cgroup2"
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
 	dir := p.Do("open", at, unix.SYS_OPEN_TREE, launch.Int(cwd), p.Str(at),
 		launch.Int(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)).Slot().Arg()
@@ -169,10 +170,8 @@ func (t *tree) seal(nodes rootfs.Table) {
 			t.setattr(n, launch.Int(cwd), n.Path, 0, unix.MOUNT_ATTR_RDONLY)
 		}
 	}
-	for _, n := range nodes {
-		if n.Above != "" {
-			mountBelow(t.p, n.Above, n.Path)
-		}
+	if at := nodes.Cgroup(); at != "" {
+		mountCgroupBelow(t.p, at)
 	}
 }
 
