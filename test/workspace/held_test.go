@@ -16,6 +16,16 @@ import (
 	"github.com/tegmen-dev/tegmen/internal/testbox"
 )
 
+// notThere checks that paths of a workspace lead to nothing.
+func notThere(t *testing.T, ws string, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+}
+
 // What one guest has made may be the directory that another sandbox finds, and go again.
 func TestHeldBackInADirectoryOfAnotherGuest(t *testing.T) {
 	eng := testbox.Open(t)
@@ -29,11 +39,7 @@ func TestHeldBackInADirectoryOfAnotherGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	testbox.Output(t, second, "mkdir -p .vscode .claude && echo >.vscode/tasks.json && echo >.claude/settings.json")
-	for _, path := range []string{".vscode/tasks.json", ".claude/settings.json"} {
-		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is there: %v", path, err)
-		}
-	}
+	notThere(t, ws, ".vscode/tasks.json", ".claude/settings.json")
 }
 
 // Where the store cannot be written to, nothing has a name that a program of the host looks for.
@@ -45,11 +51,7 @@ func TestHeldBackWithoutAStore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), ".mcp.json.held") {
 		t.Errorf("%+v, %v", res, err)
 	}
-	for _, path := range []string{".mcp.json", ".vscode/tasks.json"} {
-		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is there: %v", path, err)
-		}
-	}
+	notThere(t, ws, ".mcp.json", ".vscode/tasks.json")
 	if text, err := os.ReadFile(filepath.Join(ws, ".mcp.json.held")); err != nil || string(text) != "mine\n" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -68,11 +70,7 @@ func TestHeldBackWithoutAStoreOrAName(t *testing.T) {
 	if err == nil {
 		t.Error("no error")
 	}
-	for _, path := range []string{".mcp.json", long, ".claude"} {
-		if _, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is there: %v", path, err)
-		}
-	}
+	notThere(t, ws, ".mcp.json", long, ".claude")
 	if text, err := os.ReadFile(filepath.Join(ws, ".claude.held")); err != nil || string(text) != "the host's" {
 		t.Errorf("the host's file: %q, %v", text, err)
 	}

@@ -5,7 +5,6 @@ package workspace_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,15 +156,9 @@ func TestHeldBack(t *testing.T) {
 			if len(held) == 0 || want != "" && !slices.Contains(held, want) {
 				t.Errorf("held back: %q, want %q", held, want)
 			}
-			for _, path := range left {
-				if st, err := os.Lstat(filepath.Join(ws, path)); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s is there: %v, %v", path, st, err)
-				}
-			}
+			notThere(t, ws, left...)
 			if want != "" {
-				if _, err := os.Lstat(filepath.Join(ws, want)); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s is there: %v", want, err)
-				}
+				notThere(t, ws, want)
 			}
 			if out, err := os.ReadDir(ws); err == nil {
 				for _, e := range out {
